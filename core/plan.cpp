@@ -1,0 +1,101 @@
+#include "core/plan.h"
+
+#include "core/errors.h"
+
+namespace numgate {
+
+Format parse_format(std::string_view text) {
+  for (const auto& f : kFormats)
+    if (f.name == text) return f.format;
+  throw UsageError("format", std::string(text),
+                   "known formats are ieee, tf32, tf32rna, tf32x3, bf16, bf16x3, fp16");
+}
+
+Site parse_site(std::string_view text) {
+  for (const auto& s : kSites)
+    if (s.name == text) return s.site;
+  throw UsageError("site", std::string(text), "unknown; `numgate list plans` shows every site");
+}
+
+const std::vector<NamedPlan>& named_plans() {
+  static const std::vector<NamedPlan> plans{
+      {"reference", "fp32 fused multiply-adds everywhere"},
+      {"production", "bf16 operands, fp32 state, tf32x3 chain and merge"},
+      {"tf32", "production with chain and merge in plain tf32"},
+  };
+  return plans;
+}
+
+static Plan named_plan(std::string_view name) {
+  Plan p;
+  p.name = std::string(name);
+  p.formats.fill(Format::ieee);
+  p[Site::output] = Format::input;
+  if (name == "reference") return p;
+  if (name != "production" && name != "tf32")
+    throw UsageError("plan", std::string(name), "known plans are reference, production, tf32");
+  for (Site s : {Site::akk_dot, Site::aqk_dot, Site::u_dot, Site::w_dot, Site::u_store, Site::w_store,
+                 Site::kg_store, Site::qg_store, Site::aqk_store, Site::h_store, Site::ws_dot,
+                 Site::qs_dot, Site::vnew_store, Site::av_dot, Site::kv_dot, Site::summary_kw})
+    p[s] = Format::bf16;
+  p[Site::summary_chain] = p[Site::merge_dot] =
+      name == "tf32" ? Format::tf32 : Format::tf32x3;
+  return p;
+}
+
+static void assign(Plan& p, std::string_view site_format) {
+  const auto eq = site_format.find('=');
+  if (eq == std::string_view::npos)
+    throw UsageError("plan", std::string(site_format), "a variant is written site=format");
+  const Site s = parse_site(site_format.substr(0, eq));
+  const Format f = parse_format(site_format.substr(eq + 1));
+  const bool dot = info(s).kind == SiteKind::dot;
+  // Elementwise dots: their operands can be narrowed, but they never run on the tensor core.
+  const bool vector_dot = s == Site::decode_dot || s == Site::replay_dot || s == Site::diag_dot;
+  const bool store_ok = f == Format::ieee || f == Format::bf16 || f == Format::fp16 ||
+                        f == Format::tf32 || f == Format::tf32rna ||
+                        (f == Format::input && s == Site::output);
+  if ((dot && f == Format::input) || ((!dot || vector_dot) && !store_ok))
+    throw UsageError("plan", std::string(site_format), "this site has no such format");
+  p[s] = f;
+}
+
+Plan parse_plan(std::string_view text) {
+  std::size_t plus = text.find('+');
+  Plan p = named_plan(text.substr(0, plus));
+  while (plus != std::string_view::npos) {
+    const std::size_t next = text.find('+', plus + 1);
+    assign(p, text.substr(plus + 1, next == std::string_view::npos ? next : next - plus - 1));
+    plus = next;
+  }
+  p.name = std::string(text);
+  return p;
+}
+
+PlanPair parse_plan_pair(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  PlanPair pair;
+  pair.declared = parse_plan(text.substr(0, colon));
+  pair.ran = colon == std::string_view::npos ? pair.declared : parse_plan(text.substr(colon + 1));
+  return pair;
+}
+
+std::string PlanPair::text() const {
+  return declared.name == ran.name ? declared.name : declared.name + ":" + ran.name;
+}
+
+std::vector<Site> PlanPair::misdeclared() const {
+  std::vector<Site> sites;
+  for (const auto& s : kSites)
+    if (declared[s.site] != ran[s.site]) sites.push_back(s.site);
+  return sites;
+}
+
+Plan Plan::schedule_sites_at_ieee() const {
+  Plan p = *this;
+  for (const auto& s : kSites)
+    if (s.schedule_only) p[s.site] = Format::ieee;
+  return p;
+}
+
+}  // namespace numgate
