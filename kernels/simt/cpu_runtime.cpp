@@ -13,6 +13,9 @@
 
 #include "core/errors.h"
 
+#if defined(__BMI2__)
+#include <immintrin.h>
+#endif
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
@@ -218,7 +221,7 @@ class Worker {
     if (!ready_warps_) return nullptr;
     random_ = random_ * 6364136223846793005u + 1442695040888963407u;
     const auto r = static_cast<std::uint32_t>(random_ >> 32);
-    if (!(ready_warps_ >> warp_ & 1) || r >> 28 == 0) warp_ = any_bit(ready_warps_, r >> 8);
+    if (!(ready_warps_ >> warp_ & 1) || r >> 28 == 0) warp_ = any_bit(ready_warps_, r >> 12);
     Warp& warp = warps_[warp_];
     const unsigned lane = any_bit(warp.ready, r);
     warp.ready &= ~(1u << lane);
@@ -226,9 +229,15 @@ class Worker {
     return &threads_[32 * warp_ + lane];
   }
 
+  // A uniformly random element of a non-empty set; only the low 16 bits of `random` count.
   static unsigned any_bit(std::uint32_t set, std::uint32_t random) {
-    const int turn = static_cast<int>(random & 31);
-    return (static_cast<unsigned>(std::countr_zero(std::rotr(set, turn))) + random) & 31;
+    const unsigned skip = (random & 0xffffu) * static_cast<unsigned>(std::popcount(set)) >> 16;
+#if defined(__BMI2__)
+    return static_cast<unsigned>(std::countr_zero(_pdep_u32(1u << skip, set)));
+#else
+    for (unsigned i = 0; i < skip; ++i) set &= set - 1;
+    return static_cast<unsigned>(std::countr_zero(set));
+#endif
   }
 
   // Nobody can run: names a thread that waits and one that does not come.
