@@ -216,8 +216,16 @@ class Worker {
     if (error_) throw Abandoned{};
   }
 
-  // Any ready lane; more often than not one of the same warp, whose stacks are in the cache.
+  // Chosen one switch ahead: the choice is a long chain of instructions that would delay the
+  // switch.
   Thread* next() {
+    Thread* thread = reserved_ ? reserved_ : choose();
+    reserved_ = choose();
+    return thread;
+  }
+
+  // Any ready lane; more often than not one of the same warp, whose stacks are in the cache.
+  Thread* choose() {
     if (!ready_warps_) return nullptr;
     random_ = random_ * 6364136223846793005u + 1442695040888963407u;
     const auto r = static_cast<std::uint32_t>(random_ >> 32);
@@ -275,6 +283,7 @@ class Worker {
     invoke_ = invoke;
     closure_ = closure;
     random_ = seed;
+    reserved_ = nullptr;
     const dim3 shape = block_.threads;
     size_ = shape.x * shape.y * shape.z;
     finished_ = at_barrier_ = 0;
@@ -321,6 +330,7 @@ class Worker {
   std::vector<Line> dynamic_;
   Invoke invoke_ = nullptr;
   const void* closure_ = nullptr;
+  Thread* reserved_ = nullptr;
   std::exception_ptr error_;
   std::source_location where_;
   std::uint64_t random_ = 0, serial_ = 0;
