@@ -1,17 +1,18 @@
 #include "kernels/simt/cpu_runtime.h"
 
 #include <omp.h>
-#include <sys/mman.h>
 
 #include <atomic>
 #include <bit>
-#include <boost/context/detail/fcontext.hpp>
+#include <cstdio>
 #include <cstring>
 #include <mutex>
-#include <new>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
+#include "kernels/simt/context.h"
+#include "kernels/simt/stack_pool.h"
 
 #if defined(__BMI2__)
 #include <immintrin.h>
@@ -25,14 +26,8 @@ namespace numgate::simt {
 inline namespace cpu {
 namespace {
 
-namespace context = boost::context::detail;
-
 constexpr unsigned kMaxThreads = 1024;
 constexpr std::size_t kMaxDynamicShared = 227 * 1024;
-constexpr std::size_t kGuard = 4096;
-constexpr std::size_t kStack = 64 * 1024;
-// Every guard page splits a mapping, and a process may hold only 65530 of them.
-constexpr unsigned kGuardedStacks = 128;
 
 std::atomic<std::uint64_t> schedule_seed{0};
 
@@ -60,32 +55,6 @@ std::string waits_at(const Thread& thread) {
   }
   return s;
 }
-
-class StackPool {
- public:
-  ~StackPool() {
-    if (base_) munmap(base_, stacks_ * (kStack + kGuard));
-  }
-  void reserve(unsigned stacks) {
-    if (stacks <= stacks_) return;
-    if (base_) munmap(base_, stacks_ * (kStack + kGuard));
-    stacks_ = 0;
-    base_ = nullptr;
-    void* p = mmap(nullptr, stacks * (kStack + kGuard), PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) throw std::bad_alloc();
-    base_ = static_cast<std::byte*>(p);
-    stacks_ = stacks;
-    for (unsigned i = 0; i < stacks && i < kGuardedStacks; ++i) {
-      mprotect(base_ + i * (kStack + kGuard), kGuard, PROT_NONE);
-    }
-  }
-  std::byte* bottom(unsigned i) const { return base_ + i * (kStack + kGuard) + kGuard; }
-
- private:
-  std::byte* base_ = nullptr;
-  std::size_t stacks_ = 0;
-};
 
 // What one OS thread needs to run blocks, one after the other.
 class Worker {
@@ -164,7 +133,7 @@ class Worker {
   unsigned warp_count() const { return (size_ + 31) / 32; }
   std::uint32_t lanes(unsigned warp) const { return low_bits(size_ - 32 * warp); }
 
-  static void arrived(context::transfer_t t) {
+  static void arrived(Transfer t) {
     auto& from = *static_cast<Thread*>(t.data);
     from.context = t.fctx;
 #if defined(__SANITIZE_ADDRESS__)
@@ -179,10 +148,10 @@ class Worker {
     __sanitizer_start_switch_fiber(self.finished ? nullptr : &self.fake_stack, next.stack_bottom,
                                    next.stack_size);
 #endif
-    arrived(context::jump_fcontext(next.context, &self));
+    arrived(jump(next.context, &self));
   }
 
-  static void enter(context::transfer_t t) {
+  static void enter(Transfer t) {
     arrived(t);
     static_cast<Worker*>(this_thread->block->worker)->live();
   }
@@ -305,11 +274,11 @@ class Worker {
       t.block = &block_;
       // Stacks at one distance would share a few sets of the cache: their tops are staggered.
       t.stack_bottom = stacks_.bottom(i);
-      t.stack_size = kStack - (i * 576) % 4096;
+      t.stack_size = StackPool::kStack - (i * 576) % 4096;
 #if defined(__SANITIZE_ADDRESS__)
-      __asan_unpoison_memory_region(t.stack_bottom, kStack);
+      __asan_unpoison_memory_region(t.stack_bottom, StackPool::kStack);
 #endif
-      t.context = context::make_fcontext(stacks_.bottom(i) + t.stack_size, t.stack_size, enter);
+      t.context = make_context(stacks_.bottom(i) + t.stack_size, t.stack_size, enter);
     }
   }
 
