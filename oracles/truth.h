@@ -1,4 +1,5 @@
-// What is the right value? The definition of a stage read in double-double, with a radius, audited in MPFR.
+// What is the right value? The definition of a stage read in double-double, with a radius, audited
+// in MPFR.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,8 +14,9 @@
 namespace numgate {
 
 // One output of a stage (names and shapes of core/stage.h; a leading N is dropped where it is 1).
-// Value of element i: hi[i] + lo[i], within radius[i / shape.back()] of the exact value for the given inputs;
-// the radius counts from hi + lo, so where lo was dropped half an ulp of hi comes on top.
+// Value of element i: hi[i] + lo[i], within radius[i / shape.back()] of the exact value for the
+// given inputs; the radius counts from hi + lo, so where lo was dropped half an ulp of hi comes on
+// top.
 struct TruthTensor {
   std::vector<std::int64_t> shape;
   std::vector<double> hi;      // row-major
@@ -24,18 +26,21 @@ struct TruthTensor {
 
 struct AuditResult {
   std::int64_t columns = 0;  // columns walked over the whole length in MPFR
-  std::int64_t prepared = 0;  // operands (khat, qhat, alpha, beta) recomputed in MPFR from the raw inputs
-  // log2 of the largest |double-double - MPFR| over the largest norm so far (of the state; of the operand itself
-  // where an operand is audited); -infinity where all agree exactly.
+  std::int64_t prepared =
+      0;  // operands (khat, qhat, alpha, beta) recomputed in MPFR from the raw inputs
+  // log2 of the largest |double-double - MPFR| over the largest norm so far (of the state; of the
+  // operand itself where an operand is audited); -infinity where all agree exactly.
   double worst_log2 = -std::numeric_limits<double>::infinity();
   std::string worst_where;
 };
 
 struct TruthOptions {
   bool keep_low = false;
-  int audit_columns = 1;  // state columns a value head, spread over the heads; at most kMaxAuditColumns in all
-  int threads = 0;        // 0: what OpenMP gives
-  std::function<void(double fraction)> progress;  // called from one thread at a time, fraction in (0, 1]
+  int audit_columns =
+      1;  // state columns a value head, spread over the heads; at most kMaxAuditColumns in all
+  int threads = 0;  // 0: what OpenMP gives
+  std::function<void(double fraction)>
+      progress;  // called from one thread at a time, fraction in (0, 1]
 };
 inline constexpr int kMaxAuditColumns = 4;
 
@@ -45,12 +50,12 @@ struct Truth {
   double seconds = 0;
 };
 
-// Truth of the case's stage. Of the case only stage and shape count: schedule, plan and family do not change what
-// is right. Inputs by the names and shapes of core/stage.h; `state0` and `conv_state0` may be left out where they
-// are zero. Cuts reset the recurrence and the convolution at every packed sequence.
-// Memory: the outputs plus a few MiB a head, whatever T.
-// Raises UsageError: unknown stage, an input missing or of another shape. OracleError: the audit disagrees by more
-// than 2^-80 of the largest norm so far (plus 2^-960), see oracles/audit.h.
+// Truth of the case's stage. Of the case only stage and shape count: schedule, plan and family do
+// not change what is right. Inputs by the names and shapes of core/stage.h; `state0` and
+// `conv_state0` may be left out where they are zero. Cuts reset the recurrence and the convolution
+// at every packed sequence. Memory: the outputs plus a few MiB a head, whatever T. Raises
+// UsageError: unknown stage, an input missing or of another shape. OracleError: the audit disagrees
+// by more than 2^-80 of the largest norm so far (plus 2^-960), see oracles/audit.h.
 Truth compute_truth(const Case& c, const TensorMap& inputs, const TruthOptions& options = {});
 
 }  // namespace numgate

@@ -1,0 +1,75 @@
+// Definitions of the stages around the KDA recurrence: norm, gate, beta, short convolution, gated
+// RMS norm.
+//
+// Each is the formula, read with any scalar of oracles/scalars. Where a scalar is a pack, its lanes
+// are independent rows or channels. The formulas: PIPELINE 2.9 to 2.14 (Kimi Delta Attention), in
+// exact decimal constants.
+#pragma once
+#include <cstdint>
+
+#include "oracles/scalars/real.h"
+
+namespace numgate::definition {
+
+// kda.l2norm: y = x / sqrt(sum_d x_d^2 + 1e-6), one row of n.
+template <class Real>
+void l2_norm(std::int64_t n, const Real* x, Real* y) {
+  using std::sqrt;
+  static const Real kEpsilon = constant<Real>("1e-6");
+  Accumulator<Real> squares;
+  for (std::int64_t d = 0; d < n; ++d) add_product(squares, x[d], x[d]);
+  const Real norm = sqrt(squares.value() + kEpsilon);
+  for (std::int64_t d = 0; d < n; ++d) y[d] = x[d] / norm;
+}
+
+// K^-1/2, the factor of qhat.
+template <class Real>
+Real query_scale(std::int64_t K) {
+  using std::sqrt;
+  return sqrt(Real(1.0) / Real(static_cast<double>(K)));
+}
+
+// kda.gate: the log decay of one channel. `rate` is exp(A_log) of its head.
+template <class Real>
+Real bounded_gate(const Real& g_raw, const Real& rate, const Real& dt_bias) {
+  return -Real(5.0) * sigmoid(rate * (g_raw + dt_bias));
+}
+template <class Real>
+Real plain_gate(const Real& g_raw, const Real& rate, const Real& dt_bias) {
+  return -rate * softplus(g_raw + dt_bias);
+}
+
+// kda.beta.
+template <class Real>
+Real beta(const Real& beta_raw) {
+  return sigmoid(beta_raw);
+}
+
+inline constexpr std::int64_t kConvWidth = 4;
+
+// kda.conv of one channel: y[t] = SiLU(sum_j w[j] x[t - 3 + j]). `raw(t)` is the input for t >= 0
+// and the initial state, the last three inputs before the sequence, for t in [-3, -1]. `emit(t, y)`
+// takes the output. The state returned is raw(T - 3), raw(T - 2), raw(T - 1), which reaches into
+// the initial state where T < 3.
+template <class Real, class Raw, class Emit>
+void short_conv(std::int64_t T, const Real* w, Raw raw, Emit emit) {
+  for (std::int64_t t = 0; t < T; ++t) {
+    Accumulator<Real> p;
+    for (std::int64_t j = 0; j < kConvWidth; ++j)
+      add_product(p, w[j], raw(t - (kConvWidth - 1) + j));
+    emit(t, p.value() * sigmoid(p.value()));
+  }
+}
+
+// kda.out_norm: y = o / sqrt(mean_v o_v^2 + 1e-5) * w * sigmoid(z), one row of n.
+template <class Real>
+void gated_rms_norm(std::int64_t n, const Real* o, const Real* z, const Real* w, Real* y) {
+  using std::sqrt;
+  static const Real kEpsilon = constant<Real>("1e-5");
+  Accumulator<Real> squares;
+  for (std::int64_t v = 0; v < n; ++v) add_product(squares, o[v], o[v]);
+  const Real norm = sqrt(squares.value() / Real(static_cast<double>(n)) + kEpsilon);
+  for (std::int64_t v = 0; v < n; ++v) y[v] = o[v] / norm * w[v] * sigmoid(z[v]);
+}
+
+}  // namespace numgate::definition
