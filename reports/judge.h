@@ -38,6 +38,9 @@ CellResult judge(const CellEvidence& evidence, const Policy& policy);
 // A cell without evidence: timed out, failed inside numgate, never run. `rule` as in verdict.h.
 CellResult unjudged(const Case& c, std::string_view rule, std::string text, double seconds = 0);
 
+// The verdict that the reasons without a waiver add up to.
+void settle(CellResult& cell);
+
 // One final state of a ladder of T.
 struct LadderPoint {
   std::int64_t tokens = 0;

@@ -19,7 +19,9 @@ struct Control {
   std::string glob;                // or full id
   std::vector<std::string> rules;  // all of these must be among its reasons
   std::string why;                 // the fault it plants, in words
-  bool caught = false;             // filled by conclude()
+  // Filled by conclude(). Neither is set where its cells did not run to their end.
+  bool caught = false;  // every cell that it names failed for these rules
+  bool missed = false;  // one passed, or failed without them
 };
 
 struct Report {

@@ -1,0 +1,11 @@
+# cmake -DOUT=x.cpp -DFILES="name=path|name=path" -P embed.cmake: files as string constants.
+set(text "#include \"reports/embedded.h\"\n\nnamespace numgate::embedded {\n")
+string(REPLACE "|" ";" FILES "${FILES}")
+foreach(entry IN LISTS FILES)
+  string(REGEX MATCH "^([^=]+)=(.*)$" _ "${entry}")
+  set(name ${CMAKE_MATCH_1})
+  file(READ ${CMAKE_MATCH_2} content)
+  string(APPEND text "const std::string_view ${name} = R\"numgate_(${content})numgate_\";\n")
+endforeach()
+string(APPEND text "}  // namespace numgate::embedded\n")
+file(WRITE ${OUT} "${text}")

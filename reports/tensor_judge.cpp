@@ -1,0 +1,383 @@
+#include "reports/tensor_judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "core/windows.h"
+#include "reports/curve.h"
+#include "reports/score.h"
+#include "reports/slope.h"
+
+namespace numgate {
+namespace {
+
+// Schedule-only sites that this schedule has.
+bool has_site(ScheduleKind kind, Site s) {
+  switch (kind) {
+    case ScheduleKind::cp:
+      return s == Site::summary_kw || s == Site::summary_chain || s == Site::merge_dot ||
+             s == Site::handoff;
+    case ScheduleKind::replay:
+      return s == Site::replay_dot || s == Site::ring;
+    case ScheduleKind::chunked:
+    case ScheduleKind::resume:
+      return s == Site::handoff;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> suspects(const Case& c, std::string_view rule) {
+  std::vector<std::string> sites;
+  for (const Site s : c.plan.misdeclared()) sites.emplace_back(name(s));
+  if (sites.empty() && rule == "equivalence")
+    for (const SiteInfo& s : kSites)
+      if (s.schedule_only && has_site(c.schedule.kind, s.site) &&
+          c.plan.ran[s.site] != Format::ieee)
+        sites.emplace_back(s.name);
+  return sites;
+}
+
+double project(double at_end, const Slope& slope, double exponent, const Policy& policy) {
+  const double factor = static_cast<double>(policy.target_context) / static_cast<double>(slope.end);
+  return at_end * std::pow(std::max(factor, 1.0), exponent);
+}
+
+bool grows_beyond(const Slope& slope, double w, const Policy& policy) {
+  return slope.low > policy.thresholds.growth &&
+         project(w, slope, slope.value, policy) > policy.thresholds.growth_score;
+}
+
+Reason growth_reason(const Case& c, const std::string& tensor, std::string_view along,
+                     const Slope& slope, double w, const Policy& policy) {
+  Reason reason;
+  reason.rule = "growth";
+  reason.sites = suspects(c, reason.rule);
+  reason.measured = slope.low;
+  reason.limit = policy.thresholds.growth;
+  reason.tensor = tensor;
+  reason.text = fmt::format(
+      "score of {} grows with {} as t^{:.2f} (99 % interval {:.2f} to {:.2f}): {:.3g} at {}, "
+      "{:.3g} "
+      "projected to {} tokens",
+      tensor, along, slope.value, slope.low, slope.high, w, slope.end,
+      project(w, slope, slope.value, policy), policy.target_context);
+  return reason;
+}
+
+namespace {
+
+// Judges one tensor of a cell into the cell's result.
+class TensorJudge {
+ public:
+  TensorJudge(const Case& c, const TensorProfile& tensor, const Policy& policy, CellResult& cell)
+      : c_(c), tensor_(tensor), policy_(policy), limits_(policy.thresholds), cell_(cell) {
+    out_.tensor = tensor.tensor;
+  }
+
+  void run() {
+    if (tensor_.keys.size() != tensor_.kernel.squares.size() ||
+        tensor_.keys.size() != tensor_.truth_squares.size() ||
+        tensor_.keys.size() != tensor_.shadow.windows.size())
+      throw std::logic_error("judge: " + tensor_.tensor +
+                             ": windows of a profile differ in number");
+    if (tensor_.kernel.nonfinite > 0)
+      add("health", static_cast<double>(tensor_.kernel.nonfinite), 0,
+          fmt::format("{} elements of {} are not finite where truth is", tensor_.kernel.nonfinite,
+                      tensor_.tensor));
+    if (tensor_.keys.empty()) return not_covered("no window was compared");
+    if (tensor_.shadow.draws < 2) return not_covered("the shadow has too few draws for a null");
+    for (std::size_t i = 0; i < tensor_.keys.size(); ++i)
+      if (!std::isfinite(mean_square(tensor_.shadow.windows[i], tensor_.shadow.draws)) ||
+          !std::isfinite(tensor_.truth_squares[i]))
+        return not_covered("its truth or shadow is not finite");
+
+    scores_ = score_windows(tensor_.kernel.squares, tensor_.shadow);
+    find_contexts();
+    const bool cast = !tensor_.kernel.row_excess.empty();
+    if (cast) {
+      judge_excess();
+    } else {
+      judge_windows();
+      if (!tensor_.is_state) judge_rows();
+      if (!tensor_.is_state) judge_growth();
+    }
+    if (tensor_.has_control) judge_equivalence();
+    judge_accuracy();
+    if (tensor_.is_state)
+      keep_state_scores(cast);
+    else
+      keep_curves();
+    cell_.tensors.push_back(std::move(out_));
+  }
+
+ private:
+  using HeadRank = std::pair<std::int64_t, std::int32_t>;
+  struct Context {
+    std::int64_t origin = 0;       // its first token
+    std::vector<std::size_t> fit;  // windows that slopes are fitted to
+  };
+
+  Reason& add(std::string rule, double measured, double limit, std::string text) {
+    Reason reason;
+    reason.sites = suspects(c_, rule);
+    reason.rule = std::move(rule);
+    reason.measured = measured;
+    reason.limit = limit;
+    reason.tensor = tensor_.tensor;
+    reason.text = std::move(text);
+    return cell_.reasons.emplace_back(std::move(reason));
+  }
+
+  void not_covered(const std::string& why) { add("coverage", 0, 0, tensor_.tensor + ": " + why); }
+
+  void place(Reason& reason, const WindowKey& key, std::int64_t token) const {
+    reason.rank = key.rank;
+    reason.token = token;
+    reason.head = key.head;
+  }
+
+  // One reason if any window's score exceeds `limit`: the largest score, at the first such window.
+  void check_windows(const std::string& rule, const std::string& what, const std::vector<double>& w,
+                     double limit) {
+    const WindowKey* first = nullptr;
+    for (std::size_t i = 0; i < w.size(); ++i)
+      if (w[i] > limit && (!first || tensor_.keys[i].begin < first->begin))
+        first = &tensor_.keys[i];
+    if (!first) return;
+    const double worst = *std::max_element(w.begin(), w.end());
+    place(add(rule, worst, limit,
+              fmt::format("{} of {} reaches {:.3g}, limit {:.3g}; first beyond it: {}", what,
+                          tensor_.tensor, worst, limit,
+                          tensor_.is_state
+                              ? fmt::format("the state after token {}", first->end)
+                              : fmt::format("tokens {} to {}", first->begin, first->end - 1))),
+          *first, first->begin);
+  }
+
+  void judge_windows() {
+    out_.score = *std::max_element(scores_.w.begin(), scores_.w.end());
+    out_.score_null = scores_.null;
+    out_.loose = scores_.null > 0 && out_.score < limits_.loose;
+    check_windows("contract", "score", scores_.w,
+                  std::max(limits_.score, limits_.score_null * scores_.null));
+  }
+
+  // One reason if any row's value exceeds `limit`: the largest value, at the first such token.
+  template <class Value>
+  double check_rows(const std::string& what, std::size_t rows, double limit, Value value) {
+    double worst = 0;
+    std::optional<std::size_t> first;
+    for (std::size_t row = 0; row < rows; ++row) {
+      const double v = value(row);
+      worst = std::max(worst, v);
+      if (v > limit && !first) first = row;
+    }
+    if (!first) return worst;
+    const auto token = static_cast<std::int64_t>(*first) / tensor_.heads;
+    const auto head = static_cast<std::int64_t>(*first) % tensor_.heads;
+    Reason& reason =
+        add("contract", worst, limit,
+            fmt::format("{} of {} reaches {:.3g}, limit {:.3g}; first beyond it: token {}", what,
+                        tensor_.tensor, worst, limit, token));
+    reason.token = token;
+    reason.head = head;
+    for (const WindowKey& key : tensor_.keys)
+      if (key.head == head && key.begin <= token && token < key.end) reason.rank = key.rank;
+    return worst;
+  }
+
+  void judge_rows() {
+    const auto& rows = tensor_.kernel.row_max;
+    if (rows.size() != tensor_.shadow.row_max[0].size() ||
+        rows.size() != tensor_.shadow.row_max[1].size())
+      throw std::logic_error("judge: " + tensor_.tensor + ": rows of a profile differ in number");
+    if (rows.empty()) {
+      return not_covered("no row was compared");
+    }
+    out_.token_null = tensor_.shadow.row_null;
+    out_.token_score = check_rows(
+        "token score", rows.size(),
+        std::max(limits_.token_score, limits_.token_null * tensor_.shadow.row_null),
+        [&](std::size_t row) { return ratio(rows[row], row_shadow(tensor_.shadow, row)); });
+  }
+
+  void judge_excess() {
+    const auto& rows = tensor_.kernel.row_excess;
+    out_.excess = check_rows("excess", rows.size(), limits_.excess,
+                             [&](std::size_t row) { return ratio(rows[row], 1); });
+  }
+
+  // The context that a window belongs to: packed sequences are contexts of their own, ranks share
+  // one.
+  HeadRank context_of(const WindowKey& key) const {
+    return {key.head, c_.shape.cuts.empty() ? 0 : key.rank};
+  }
+
+  // For each context the windows that end at T, T/2, T/4, T/8, or nearest below, last first.
+  void find_contexts() {
+    std::map<HeadRank, std::vector<std::size_t>> members;
+    for (std::size_t i = 0; i < tensor_.keys.size(); ++i)
+      members[context_of(tensor_.keys[i])].push_back(i);
+    for (const auto& [key, windows] : members) {
+      Context context;
+      context.origin = tensor_.keys[windows.front()].begin;
+      std::int64_t end = 0;
+      for (const std::size_t i : windows) {
+        context.origin = std::min(context.origin, tensor_.keys[i].begin);
+        end = std::max(end, tensor_.keys[i].end);
+      }
+      for (std::int64_t target = end - context.origin, n = 0; n < 4; ++n, target /= 2) {
+        std::optional<std::size_t> best;
+        for (const std::size_t i : windows) {
+          const std::int64_t t = tensor_.keys[i].end - context.origin;
+          if (t >= kWindowTokens && t <= target &&
+              (!best || tensor_.keys[*best].end < tensor_.keys[i].end))
+            best = i;
+        }
+        if (best && (context.fit.empty() || context.fit.back() != *best))
+          context.fit.push_back(*best);
+      }
+      contexts_[key] = std::move(context);
+    }
+  }
+
+  template <class Value>
+  std::optional<Slope> fit(const Context& context, double floor, Value value) const {
+    std::vector<FitPoint> points;
+    for (const std::size_t i : context.fit)
+      points.push_back({tensor_.keys[i].end - context.origin, value(i), scores_.nulls[i]});
+    return fit_slope(std::move(points), floor);
+  }
+
+  void judge_growth() {
+    std::optional<Slope> failing;
+    std::int64_t head = 0;
+    double w = 0;
+    for (const auto& [key, context] : contexts_) {
+      const auto slope = fit(context, 1, [&](std::size_t i) { return scores_.w[i]; });
+      if (!slope) continue;
+      if (!out_.growth || slope->low > out_.growth->low) out_.growth = slope;
+      const double last = scores_.w[context.fit.front()];
+      if (!grows_beyond(*slope, last, policy_) || (failing && slope->low <= failing->low)) continue;
+      failing = slope;
+      head = key.first;
+      w = last;
+    }
+    if (failing) {
+      Reason reason = growth_reason(c_, tensor_.tensor, "token position", *failing, w, policy_);
+      reason.head = head;
+      cell_.reasons.push_back(std::move(reason));
+    }
+  }
+
+  void judge_equivalence() {
+    const Equivalence kind = equivalence(c_.schedule);
+    if (kind == Equivalence::E) {
+      out_.differing = tensor_.differing_bits;
+      if (tensor_.differing_bits > 0)
+        add("equivalence", static_cast<double>(tensor_.differing_bits), 0,
+            fmt::format("{} elements of {} differ from the sequential schedule's",
+                        tensor_.differing_bits, tensor_.tensor));
+    }
+    if (kind != Equivalence::R) return;
+    const bool same = tensor_.schedule_shadow.windows.empty();
+    if (same && c_.plan.declared.formats != c_.plan.declared.schedule_sites_at_ieee().formats) {
+      return not_covered("no shadow with the schedule's sites at ieee");
+    }
+    const Scores r =
+        score_windows(tensor_.kernel.squares, same ? tensor_.shadow : tensor_.schedule_shadow,
+                      tensor_.control.squares);
+    out_.equivalence = *std::max_element(r.w.begin(), r.w.end());
+    out_.equivalence_null = r.null;
+    check_windows("equivalence", "error against the sequential schedule", r.w,
+                  std::max(limits_.equivalence, limits_.equivalence_null * r.null));
+  }
+
+  void judge_accuracy() {
+    // By head and rank, the window sums of error and truth.
+    std::map<HeadRank, std::pair<double, double>> sums;
+    for (std::size_t i = 0; i < tensor_.keys.size(); ++i) {
+      auto& [error, truth] = sums[{tensor_.keys[i].head, tensor_.keys[i].rank}];
+      error += tensor_.kernel.squares[i];
+      truth += tensor_.truth_squares[i];
+    }
+    std::map<HeadRank, std::optional<Slope>> slopes;
+    for (const auto& [key, context] : contexts_)
+      slopes[key] = fit(context, 0, [&](std::size_t i) {
+        return std::sqrt(ratio(tensor_.kernel.squares[i], tensor_.truth_squares[i]));
+      });
+
+    HeadRank worst = sums.begin()->first;
+    double worst_error = 0;
+    bool first = true;
+    for (const auto& [key, sum] : sums) {
+      const double relative = std::sqrt(ratio(sum.first, sum.second));
+      const auto& slope = slopes.at(context_of({key.first, 0, 0, key.second}));
+      double projected = relative;
+      if (slope && slope->low > limits_.error_slope)
+        projected =
+            std::max(relative, std::min(1.0, project(relative, *slope, slope->low, policy_)));
+      out_.error.relative = std::max(out_.error.relative, relative);
+      if (first || projected > out_.error.projected) {
+        out_.error.projected = projected;
+        out_.error.slope = slope;
+        worst = key;
+        worst_error = relative;
+      }
+      first = false;
+    }
+    if (out_.error.projected > cell_.budget) {
+      Reason& reason =
+          add("accuracy", out_.error.projected, cell_.budget,
+              fmt::format("relative error of {} is {:.3g}, {:.3g} at {} tokens; budget {:.3g}",
+                          tensor_.tensor, worst_error, out_.error.projected,
+                          std::max(policy_.target_context, c_.shape.T), cell_.budget));
+      reason.head = worst.first;
+      reason.rank = worst.second;
+      for (std::size_t i = tensor_.keys.size(); i-- > 0;)
+        if (tensor_.keys[i].head == worst.first && tensor_.keys[i].rank == worst.second &&
+            std::sqrt(ratio(tensor_.kernel.squares[i], tensor_.truth_squares[i])) > cell_.budget)
+          reason.token = tensor_.keys[i].begin;
+    }
+  }
+
+  void keep_state_scores(bool cast) {
+    if (cast) return;  // its windows were not scored
+    for (std::size_t i = 0; i < tensor_.keys.size(); ++i)
+      cell_.states.push_back({tensor_.tensor, tensor_.keys[i].head, tensor_.keys[i].rank,
+                              scores_.w[i], scores_.nulls[i]});
+  }
+
+  void keep_curves() {
+    const auto worst = static_cast<std::size_t>(
+        std::max_element(scores_.w.begin(), scores_.w.end()) - scores_.w.begin());
+    out_.curve_head = tensor_.keys[worst].head;
+    out_.curves = curves(tensor_, scores_.w, out_.curve_head, worst);
+  }
+
+  const Case& c_;
+  const TensorProfile& tensor_;
+  const Policy& policy_;
+  const Thresholds& limits_;
+  CellResult& cell_;
+  TensorResult out_;
+  std::map<HeadRank, Context> contexts_;
+  Scores scores_;
+};
+
+}  // namespace
+
+void judge_tensor(const Case& c, const TensorProfile& tensor, const Policy& policy,
+                  CellResult& cell) {
+  TensorJudge(c, tensor, policy, cell).run();
+}
+
+}  // namespace numgate
