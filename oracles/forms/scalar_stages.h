@@ -1,0 +1,109 @@
+// The scalar stages as their kernels compute them: the definition's formula with fp32 roundings and
+// a store.
+#pragma once
+#include "oracles/forms/reductions.h"
+
+namespace numgate::forms {
+
+// m in the format of a store site.
+template <class Sites>
+void store(Sites& sites, Site site, Matrix<typename Sites::Real>& m) {
+  Operand<typename Sites::Real> kept{std::move(m)};
+  sites.store(site, kept);
+  m = std::move(kept.values);
+}
+
+// x / sqrt(sum x^2 + 1e-6) by rows [n K], then times `scale` where one is given (PIPELINE 2.10).
+template <class Sites>
+Matrix<typename Sites::Real> l2_norm(Sites& sites, const Matrix<typename Sites::Real>& x,
+                                     const typename Sites::Real* scale = nullptr) {
+  using Real = typename Sites::Real;
+  using M = Matrix<Real>;
+  M r = warp_dot(sites, Site::norm, x, x).array() + Real(Real(1) / Real(1000000));
+  sites.round(Site::norm, r);
+  sites.rsqrt(Site::norm, r);
+  M y = x;
+  sites.multiply(Site::norm, y, r.replicate(1, x.cols()));
+  if (scale) sites.multiply(Site::norm, y, M::Constant(y.rows(), y.cols(), *scale));
+  store(sites, Site::norm, y);
+  return y;
+}
+
+// exp(A_log), which a kernel computes alike for every token.
+template <class Sites>
+typename Sites::Real gate_rate(Sites& sites, const typename Sites::Real& A_log) {
+  Matrix<typename Sites::Real> rate = Matrix<typename Sites::Real>::Constant(1, 1, A_log);
+  sites.exp(Site::gate, rate);
+  return rate(0, 0);
+}
+
+// Log decay [n K] from raw gates [n K] and dt_bias [1 K]: -5 sigmoid(rate (g + bias)), or the plain
+// form -rate softplus(g + bias) (PIPELINE 2.11).
+template <class Sites>
+Matrix<typename Sites::Real> gate(Sites& sites, const Matrix<typename Sites::Real>& raw,
+                                  const typename Sites::Real& rate,
+                                  const Matrix<typename Sites::Real>& bias, bool bounded) {
+  using Real = typename Sites::Real;
+  using M = Matrix<Real>;
+  M g = raw + bias.replicate(raw.rows(), 1);
+  sites.round(Site::gate, g);
+  const M rates = M::Constant(g.rows(), g.cols(), rate);
+  if (bounded) {
+    sites.multiply(Site::gate, g, rates);
+    sites.sigmoid(Site::gate, g);
+    sites.multiply(Site::gate, g, M::Constant(g.rows(), g.cols(), Real(-5)));
+  } else {
+    sites.softplus(Site::gate, g);
+    sites.multiply(Site::gate, g, -rates);
+  }
+  store(sites, Site::gate, g);
+  return g;
+}
+
+template <class Sites>
+Matrix<typename Sites::Real> beta(Sites& sites, Matrix<typename Sites::Real> raw) {
+  sites.sigmoid(Site::beta, raw);
+  store(sites, Site::beta, raw);
+  return raw;
+}
+
+// silu(sum_j w[:, j] x[t - 3 + j]) for rows 3 .. of x [3 + n C], w [C 4] (PIPELINE 2.9).
+template <class Sites>
+Matrix<typename Sites::Real> short_convolution(Sites& sites, const Matrix<typename Sites::Real>& x,
+                                               const Matrix<typename Sites::Real>& w) {
+  using M = Matrix<typename Sites::Real>;
+  const Eigen::Index n = x.rows() - 3;
+  M p = M::Zero(n, x.cols());
+  for (Eigen::Index j = 0; j < 4; ++j) {
+    p += x.middleRows(j, n).cwiseProduct(w.col(j).transpose().replicate(n, 1));
+    sites.round(Site::conv, p);
+  }
+  M y = p;
+  sites.sigmoid(Site::conv, y);
+  sites.multiply(Site::conv, y, p);
+  store(sites, Site::conv, y);
+  return y;
+}
+
+// o rsqrt(mean o^2 + 1e-5) w sigmoid(z) by rows [n V], w [1 V] (PIPELINE 2.14).
+template <class Sites>
+Matrix<typename Sites::Real> out_norm(Sites& sites, const Matrix<typename Sites::Real>& o,
+                                      const Matrix<typename Sites::Real>& z,
+                                      const Matrix<typename Sites::Real>& w) {
+  using Real = typename Sites::Real;
+  using M = Matrix<Real>;
+  // The mean is exact: the width is a power of two.
+  M r = warp_dot(sites, Site::out_norm, o, o) * Real(Real(1) / Real(double(o.cols())));
+  r.array() += Real(Real(1) / Real(100000));
+  sites.round(Site::out_norm, r);
+  sites.rsqrt(Site::out_norm, r);
+  M y = o, open = z;
+  sites.multiply(Site::out_norm, y, r.replicate(1, o.cols()));
+  sites.multiply(Site::out_norm, y, w.replicate(o.rows(), 1));
+  sites.sigmoid(Site::out_norm, open);
+  sites.multiply(Site::out_norm, y, open);
+  store(sites, Site::out_norm, y);
+  return y;
+}
+
+}  // namespace numgate::forms

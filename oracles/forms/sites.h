@@ -1,0 +1,91 @@
+// What a form asks of its arithmetic. A form is a template over `Sites`, which says what happens
+// wherever a production kernel rounds; the same text is then read as truth, as shadow or as an
+// emulated kernel.
+//
+// A Sites has a scalar type `Real` and, for matrices of it (row-major, whole matrices, in place):
+//   round(site, m)          an fp32 operation of the kernel produced m; it belongs to `site`
+//   multiply(site, m, b)    m <- m .* b, rounded to fp32; exact where b is 1
+//   exp2(site, m)           elementary functions, rounded as the kernels' own; exp2(0), exp(0) are
+//   exact exp, sigmoid, softplus, rsqrt(site, m) constant(site, x)       a constant kept in fp32:
+//   one rounding for the whole run store(site, operand)    the operand is written in the plan's
+//   format of a store site. Rounding is idempotent,
+//                           so this does nothing where the format it is already in is at least as
+//                           narrow
+//   state(operand, m)       store at site `state` of m, the result of one fused operation
+//   dot(site, a, b, c)      c <- c + a b in the unit and with the operands that the plan gives a
+//   dot site; a
+//                           zero product changes nothing
+//   fma_dot(site, a, b, c)  the same by fp32 fused multiply-adds, whatever the plan
+// ExactSites rounds nothing: at the truth scalars a form must then equal its definition.
+#pragma once
+#include <Eigen/Core>
+#include <cmath>
+
+#include "core/format.h"
+#include "core/site.h"
+
+namespace numgate::forms {
+
+template <class Real>
+using Matrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+// A matrix and the format that its values are known to be in.
+template <class Real>
+struct Operand {
+  Matrix<Real> values;
+  Format stored = Format::ieee;
+};
+
+template <class Scalar>
+class ExactSites {
+ public:
+  using Real = Scalar;
+
+  void round(Site, Matrix<Real>&) {}
+  void multiply(Site, Matrix<Real>& m, const Matrix<Real>& b) { m = m.cwiseProduct(b).eval(); }
+  void exp2(Site, Matrix<Real>& m) {
+    using std::exp, std::log;
+    const Real ln2 = log(Real(2));
+    map(m, [&](const Real& x) { return Real(exp(x * ln2)); });
+  }
+  void exp(Site, Matrix<Real>& m) {
+    using std::exp;
+    map(m, [](const Real& x) { return Real(exp(x)); });
+  }
+  void sigmoid(Site, Matrix<Real>& m) {
+    using std::exp;
+    map(m, [](const Real& x) { return Real(Real(1) / (Real(1) + exp(-x))); });
+  }
+  void softplus(Site, Matrix<Real>& m) {
+    using std::exp, std::log1p;
+    map(m, [](const Real& x) {
+      return x > Real(0) ? Real(x + log1p(Real(exp(-x)))) : Real(log1p(Real(exp(x))));
+    });
+  }
+  void rsqrt(Site, Matrix<Real>& m) {
+    using std::sqrt;
+    map(m, [](const Real& x) { return Real(Real(1) / sqrt(x)); });
+  }
+  Real constant(Site, const Real& x) { return x; }
+  void store(Site, Operand<Real>&) {}
+  void state(Operand<Real>& s, Matrix<Real> m) { s.values = std::move(m); }
+  void dot(Site, const Operand<Real>& a, const Operand<Real>& b, Matrix<Real>& c) {
+    add(a.values, b.values, c);
+  }
+  void fma_dot(Site, const Matrix<Real>& a, const Matrix<Real>& b, Matrix<Real>& c) {
+    add(a, b, c);
+  }
+
+ private:
+  template <class F>
+  static void map(Matrix<Real>& m, F f) {
+    for (Eigen::Index i = 0; i < m.size(); ++i) m.data()[i] = f(m.data()[i]);
+  }
+  static void add(const Matrix<Real>& a, const Matrix<Real>& b, Matrix<Real>& c) {
+    for (Eigen::Index i = 0; i < a.rows(); ++i)
+      for (Eigen::Index k = 0; k < a.cols(); ++k)
+        for (Eigen::Index j = 0; j < b.cols(); ++j) c(i, j) += a(i, k) * b(k, j);
+  }
+};
+
+}  // namespace numgate::forms

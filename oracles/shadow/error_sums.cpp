@@ -1,0 +1,113 @@
+#include "oracles/shadow/error_sums.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/windows.h"
+#include "oracles/forms/walk.h"
+
+namespace numgate::shadow {
+
+// Half an fp32 ulp of the row's largest truth: no kernel that returns fp32 can be asked for less.
+static double floor_of(double largest) {
+  if (largest == 0) return 0;
+  return 0.5 * std::max(std::ldexp(1.0, std::ilogb(largest) - 23), std::ldexp(1.0, -149));
+}
+
+static bool has_tokens(const Case& c, std::string_view tensor) {
+  for (const auto& spec : stage(c.stage).outputs)
+    if (spec.name == tensor) return spec.shape.starts_with("T ");
+  return false;
+}
+
+ErrorSums::ErrorSums(const Case& c, std::string_view tensor, const Truth& truth, int draws)
+    : truth_(truth.outputs.at(std::string(tensor == "fold" ? "state" : tensor))),
+      is_state_(!has_tokens(c, tensor)),
+      heads_(forms::heads_of(c)),
+      draws_(draws) {
+  if (is_state_) {
+    const bool recurrent = c.stage == "kda.prefill" || c.stage == "kda.core";
+    const std::int64_t sequences = recurrent ? c.shape.sequences() : 1;
+    width_ = static_cast<std::int64_t>(truth_.hi.size()) / (sequences * heads_);
+    windows_.resize(static_cast<std::size_t>(sequences * heads_));
+  } else {
+    const std::int64_t rows = c.shape.T * heads_;
+    width_ = static_cast<std::int64_t>(truth_.hi.size()) / rows;
+    const auto keys = token_windows(c, heads_);
+    windows_.resize(keys.size());
+    windows_per_head_ = static_cast<std::int64_t>(keys.size()) / heads_;
+    window_of_.resize(static_cast<std::size_t>(c.shape.T));
+    for (std::int64_t w = 0; w < windows_per_head_; ++w)
+      std::fill(window_of_.begin() + keys[w].begin, window_of_.begin() + keys[w].end,
+                static_cast<std::int32_t>(w));
+    row_max_.assign(static_cast<std::size_t>(2 * draws),
+                    std::vector<float>(static_cast<std::size_t>(rows)));
+  }
+  raw_.resize(windows_.size());
+}
+
+void ErrorSums::add(int mode, int draw, std::int64_t head, std::int64_t first,
+                    const forms::Matrix<double>& rows) {
+  const std::int64_t count = is_state_ ? 1 : rows.rows();
+  for (std::int64_t r = 0; r < count; ++r) {
+    const std::int64_t row = (first + r) * heads_ + head;
+    const double* value = rows.data() + r * width_;
+    double squares = 0, largest_error = 0, largest = 0;
+    for (std::int64_t d = 0; d < width_; ++d) {
+      const double e = std::abs(error(row * width_ + d, value[d]));
+      squares += e * e;
+      largest_error = std::max(largest_error, e);
+      largest = std::max(largest, std::abs(truth_.hi[row * width_ + d]));
+    }
+    const double floor = floor_of(largest);
+    const std::int64_t window = is_state_ ? row : head * windows_per_head_ + window_of_[first + r];
+    windows_[window].squares[mode][draw] += std::max(squares, floor * floor);
+    raw_[window].squares[mode][draw] += squares;
+    if (!is_state_)
+      row_max_[mode * draws_ + draw][row] = static_cast<float>(std::max(largest_error, floor));
+  }
+}
+
+double ErrorSums::mean_square() const {
+  double sums[2] = {};
+  for (const auto& w : raw_)
+    for (int mode = 0; mode < 2; ++mode)
+      for (int draw = 0; draw < draws_; ++draw) sums[mode] += w.squares[mode][draw] / draws_;
+  return std::max(sums[0], sums[1]);
+}
+
+TensorShadow ErrorSums::finish() && {
+  TensorShadow out;
+  out.draws = draws_;
+  out.windows = std::move(windows_);
+  if (is_state_) return out;
+  const std::size_t rows = row_max_[0].size();
+  for (auto& mean : out.row_max) mean.resize(rows);
+  std::vector<float> ratios;
+  ratios.reserve(rows * static_cast<std::size_t>(draws_));
+  for (std::size_t row = 0; row < rows; ++row) {
+    double sums[2] = {};
+    for (int mode = 0; mode < 2; ++mode) {
+      for (int draw = 0; draw < draws_; ++draw) sums[mode] += row_max_[mode * draws_ + draw][row];
+      out.row_max[mode][row] = static_cast<float>(sums[mode] / draws_);
+    }
+    const int mode = sums[1] > sums[0];
+    for (int draw = 0; draw < draws_; ++draw) {
+      const double own = row_max_[mode * draws_ + draw][row],
+                   others = (sums[mode] - own) / (draws_ - 1);
+      if (own > 0)
+        ratios.push_back(others > 0 ? static_cast<float>(own / others)
+                                    : std::numeric_limits<float>::infinity());
+    }
+  }
+  if (!ratios.empty()) {
+    const auto at = ratios.begin() +
+                    static_cast<std::ptrdiff_t>(0.999 * static_cast<double>(ratios.size() - 1));
+    std::nth_element(ratios.begin(), at, ratios.end());
+    out.row_null = *at;
+  }
+  return out;
+}
+
+}  // namespace numgate::shadow
