@@ -47,18 +47,14 @@ Real beta(const Real& beta_raw) {
 
 inline constexpr std::int64_t kConvWidth = 4;
 
-// kda.conv of one channel: y[t] = SiLU(sum_j w[j] x[t - 3 + j]). `raw(t)` is the input for t >= 0
-// and the initial state, the last three inputs before the sequence, for t in [-3, -1]. `emit(t, y)`
-// takes the output. The state returned is raw(T - 3), raw(T - 2), raw(T - 1), which reaches into
-// the initial state where T < 3.
-template <class Real, class Raw, class Emit>
-void short_conv(std::int64_t T, const Real* w, Raw raw, Emit emit) {
-  for (std::int64_t t = 0; t < T; ++t) {
-    Accumulator<Real> p;
-    for (std::int64_t j = 0; j < kConvWidth; ++j)
-      add_product(p, w[j], raw(t - (kConvWidth - 1) + j));
-    emit(t, p.value() * sigmoid(p.value()));
-  }
+// kda.conv: SiLU(sum_j w[j] x[t - 3 + j]), one channel of one token; window[j] = x[t - 3 + j].
+// Before a sequence lies its initial state, x[-3], x[-2], x[-1], or zero. The state returned is x[T
+// - 3], x[T - 2], x[T - 1], raw: where T < 3 it still holds values of the initial state.
+template <class Real>
+Real short_conv(const Real* w, const Real* window) {
+  Accumulator<Real> p;
+  for (std::int64_t j = 0; j < kConvWidth; ++j) add_product(p, w[j], window[j]);
+  return p.value() * sigmoid(p.value());
 }
 
 // kda.out_norm: y = o / sqrt(mean_v o_v^2 + 1e-5) * w * sigmoid(z), one row of n.
