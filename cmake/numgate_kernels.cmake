@@ -7,6 +7,8 @@ function(numgate_add_cpu_kernels target)
     set(wrapper ${CMAKE_BINARY_DIR}/cpu_kernels/${name}.cpp)
     file(CONFIGURE OUTPUT ${wrapper} CONTENT "#include \"${name}\"\n" @ONLY)
     target_sources(${target} PRIVATE ${wrapper})
+    # `#pragma unroll` speaks to nvcc alone.
+    set_source_files_properties(${wrapper} PROPERTIES COMPILE_OPTIONS -Wno-unknown-pragmas)
   endforeach()
   target_link_libraries(${target} PUBLIC numgate_simt)
 endfunction()

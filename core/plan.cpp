@@ -27,20 +27,10 @@ const std::vector<NamedPlan>& named_plans() {
 }
 
 static Plan named_plan(std::string_view name) {
-  Plan p;
-  p.name = std::string(name);
-  p.formats.fill(Format::ieee);
-  p[Site::output] = Format::input;
-  if (name == "reference") return p;
-  if (name != "production" && name != "tf32")
-    throw UsageError("plan", std::string(name), "known plans are reference, production, tf32");
-  for (Site s : {Site::akk_dot, Site::aqk_dot, Site::u_dot, Site::w_dot, Site::u_store, Site::w_store,
-                 Site::kg_store, Site::qg_store, Site::aqk_store, Site::h_store, Site::ws_dot,
-                 Site::qs_dot, Site::vnew_store, Site::av_dot, Site::kv_dot, Site::summary_kw})
-    p[s] = Format::bf16;
-  p[Site::summary_chain] = p[Site::merge_dot] =
-      name == "tf32" ? Format::tf32 : Format::tf32x3;
-  return p;
+  if (name == "reference") return {std::string(name), reference_formats()};
+  if (name == "production") return {std::string(name), production_formats()};
+  if (name == "tf32") return {std::string(name), production_formats(Format::tf32)};
+  throw UsageError("plan", std::string(name), "known plans are reference, production, tf32");
 }
 
 static void assign(Plan& p, std::string_view site_format) {

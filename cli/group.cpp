@@ -1,0 +1,150 @@
+#include "cli/group.h"
+
+#include <cmath>
+
+#include "core/errors.h"
+
+namespace numgate {
+namespace {
+
+constexpr double kLargestRadius = 0x1p-20;  // of the shadow; DESIGN 7
+
+const TruthTensor& truth_of(const Truth& truth, const std::string& tensor) {
+  return truth.outputs.at(tensor == "fold" ? "state" : tensor);
+}
+
+// Outputs that are copied rather than computed: judged by their bits.
+bool is_copy(const std::string& tensor) { return tensor == "conv_state"; }
+
+}  // namespace
+
+Group::Group(const Case& any, kernels::Backend& backend, GroupOptions options)
+    : any_(any), backend_(backend), options_(std::move(options)) {}
+
+const TensorMap& Group::inputs() {
+  if (!inputs_) {
+    options_.progress("inputs", 0);
+    inputs_ = generate(any_);
+  }
+  return *inputs_;
+}
+
+const Truth& Group::truth() {
+  if (!truth_failure_.empty()) throw OracleError(truth_failure_);
+  if (!truth_) {
+    TruthOptions o;
+    o.keep_low = options_.keep_low;
+    o.progress = [&](double f) { options_.progress("truth", f); };
+    try {
+      truth_ = compute_truth(any_, inputs(), o);
+    } catch (const OracleError& e) {
+      truth_failure_ = e.what();
+      throw;
+    }
+  }
+  return *truth_;
+}
+
+const std::map<std::string, TensorShadow>& Group::shadow(const Case& c, const Plan& declared) {
+  std::string key = c.schedule.text() + "/";
+  for (Format f : declared.formats) key += static_cast<char>('a' + static_cast<int>(f));
+  const auto found = shadows_.find(key);
+  if (found != shadows_.end()) return found->second;
+  ShadowOptions o;
+  o.draws = options_.draws;
+  o.progress = [&](double f) { options_.progress("shadow of " + declared.name, f); };
+  return shadows_.emplace(key, compute_shadow(c, declared, inputs(), truth(), o)).first->second;
+}
+
+Observation Group::run(const Case& c, const RunOptions& options) {
+  options_.progress("kernels", 0);
+  return run_case(c, inputs(), backend_, options);
+}
+
+const Observation& Group::control(const Case& c) {
+  Case sequential = c;
+  sequential.schedule = {};
+  const std::string key = sequential.plan.ran.name;
+  if (control_.first != key) control_ = {key, run(sequential)};
+  return control_.second;
+}
+
+TensorProfile Group::profile(const Case& c, const std::string& tensor, const Tensor& seen, const Observation* control) {
+  const TruthTensor& t = truth_of(truth(), tensor);
+  const OutputLayout layout = output_layout(c, tensor, t.shape);
+  TensorProfile p;
+  p.tensor = tensor;
+  p.is_state = layout.is_state;
+  p.heads = layout.heads;
+  p.keys = layout.keys;
+  p.truth_squares = truth_squares(layout, t);
+  p.kernel = measure(layout, seen, t);
+  p.shadow = shadow(c, c.plan.declared).at(tensor);
+  if (seen.dtype == Dtype::bf16 && !layout.is_state) p.kernel.row_excess = measure_excess(layout, seen, t, p.shadow);
+  const double radius = radius_over_shadow(layout, t, p.shadow);
+  if (!(radius < kLargestRadius))
+    throw OracleError("the truth's radius of " + tensor + " is " + std::to_string(radius) + " of the shadow");
+  if (control == nullptr || !control->outputs.contains(tensor)) return p;
+  p.has_control = true;
+  const Tensor& other = control->outputs.at(tensor);
+  p.differing_bits = seen.dtype == other.dtype ? differing_elements(seen, other) : 0;
+  p.control = measure(layout, other, t);
+  if (const Plan ieee = c.plan.declared.schedule_sites_at_ieee(); ieee.formats != c.plan.declared.formats &&
+                                                                  equivalence(c.schedule) == Equivalence::R)
+    p.schedule_shadow = shadow(c, ieee).at(tensor);
+  return p;
+}
+
+CellEvidence Group::evidence(const Case& c, const Observation& seen) {
+  CellEvidence e;
+  e.c = c;
+  e.health.failures = seen.failures;
+  const Liveness live = liveness(c, inputs());
+  e.live = live.live;
+  e.not_live_reason = live.reason;
+  try {
+    const bool own_control = c.schedule.kind == ScheduleKind::sequential;
+    const Observation* against = own_control ? nullptr : &control(c);
+    for (const auto& [tensor, values] : seen.outputs) {
+      if (is_copy(tensor)) {
+        const TruthTensor& t = truth().outputs.at(tensor);
+        for (std::int64_t i = 0; i < values.size(); ++i)
+          if (values.at(i) != t.hi[static_cast<std::size_t>(i)]) {
+            e.health.failures.push_back(tensor + " is not the last raw inputs (element " + std::to_string(i) + ")");
+            break;
+          }
+      } else {
+        e.tensors.push_back(profile(c, tensor, values, against));
+      }
+    }
+  } catch (const OracleError& error) {
+    e.oracle_valid = false;
+    e.oracle_failure = error.what();
+  }
+  return e;
+}
+
+CellEvidence Group::evidence(const Case& c, bool run_twice) {
+  Observation seen;
+  try {
+    seen = run(c);
+    if (run_twice) {
+      RunOptions other;
+      other.poison = 0x7f;
+      other.schedule_seed = 2;
+      const Observation again = run(c, other);
+      for (const auto& [tensor, values] : seen.outputs)
+        if (const auto n = differing_elements(values, again.outputs.at(tensor)); n > 0)
+          seen.failures.push_back("two runs differ in " + std::to_string(n) + " elements of " + tensor);
+    }
+  } catch (const KernelError& error) {
+    CellEvidence e;
+    e.c = c;
+    e.health.ran = false;
+    e.health.failures.push_back(error.what());
+    return e;
+  }
+  return evidence(c, seen);
+}
+
+}  // namespace numgate

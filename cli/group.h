@@ -1,0 +1,55 @@
+// Cases that share inputs and truth: what they measure once and use together.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/measure.h"
+#include "kernels/backend.h"
+#include "oracles/shadow.h"
+#include "oracles/truth.h"
+#include "partitioning/run.h"
+#include "property_tests/families.h"
+#include "reports/judge.h"
+
+namespace numgate {
+
+struct GroupOptions {
+  int draws = 8;
+  bool keep_low = false;
+  std::function<void(const std::string& step, double fraction)> progress = [](const std::string&, double) {};
+};
+
+class Group {
+ public:
+  Group(const Case& any, kernels::Backend& backend, GroupOptions options);
+
+  // Runs the case's kernels and gathers all that judging it needs. `run_twice` also checks that a second run, on
+  // differently poisoned memory and with another order of threads, gives the same bits.
+  CellEvidence evidence(const Case& c, bool run_twice);
+  // The same for outputs that something else computed.
+  CellEvidence evidence(const Case& c, const Observation& seen);
+
+  void set_progress(std::function<void(const std::string&, double)> progress) { options_.progress = std::move(progress); }
+  const TensorMap& inputs();
+  const Truth& truth();
+  const std::map<std::string, TensorShadow>& shadow(const Case& c, const Plan& declared);
+  Observation run(const Case& c, const RunOptions& options = {});
+
+ private:
+  const Observation& control(const Case& c);
+  TensorProfile profile(const Case& c, const std::string& tensor, const Tensor& seen, const Observation* control);
+
+  Case any_;
+  kernels::Backend& backend_;
+  GroupOptions options_;
+  std::optional<TensorMap> inputs_;
+  std::optional<Truth> truth_;
+  std::string truth_failure_;
+  std::map<std::string, std::map<std::string, TensorShadow>> shadows_;  // by schedule and declared plan
+  std::pair<std::string, Observation> control_;                         // of the last plan that ran
+};
+
+}  // namespace numgate

@@ -1,0 +1,79 @@
+#include "kernels/backend.h"
+
+#include <cstdlib>
+#include <new>
+
+#include "kernels/kda/launch.h"
+
+namespace numgate::kernels {
+namespace NUMGATE_BACKEND {
+namespace {
+
+// Memory of the machine that the kernels of this backend run on.
+#ifdef __CUDACC__
+void* take(std::size_t bytes) {
+  void* p = nullptr;
+  simt::check("allocate", cudaMalloc(&p, bytes));
+  return p;
+}
+void give(void* p) { cudaFree(p); }
+void move(void* to, const void* from, std::size_t bytes) {
+  simt::check("copy", cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
+}
+void set(void* p, int byte, std::size_t bytes) { simt::check("fill", cudaMemset(p, byte, bytes)); }
+constexpr const char* kName = "cuda";
+#else
+void* take(std::size_t bytes) {
+  void* p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+void give(void* p) { std::free(p); }
+void move(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+void set(void* p, int byte, std::size_t bytes) { std::memset(p, byte, bytes); }
+constexpr const char* kName = "cpu";
+#endif
+
+class DeviceBackend final : public Backend {
+ public:
+  std::string name() const override { return kName; }
+  void* allocate(std::size_t bytes) override { return take(bytes); }
+  void release(void* p) override { give(p); }
+  void copy_in(void* device, const void* host, std::size_t bytes) override { move(device, host, bytes); }
+  void copy_out(void* host, const void* device, std::size_t bytes) override { move(host, device, bytes); }
+  void copy(void* to, const void* from, std::size_t bytes) override { move(to, from, bytes); }
+  void fill(void* device, int byte, std::size_t bytes) override { set(device, byte, bytes); }
+  void synchronize() override { simt::synchronize(stream_); }
+
+  void run(const PrepareArgs& a, const Plan& p) override { launch_prepare(a, p, stream_); }
+  void run(const StatePassArgs& a, const Plan& p) override { launch_state_pass(a, p, stream_); }
+  void run(const SegmentMapArgs& a, const Plan& p) override { launch_segment_map(a, p, stream_); }
+  void run(const MergeArgs& a, const Plan& p) override { launch_merge(a, p, stream_); }
+  void run(const DecodeArgs& a, const Plan& p) override { launch_decode(a, p, stream_); }
+  void run(const ReplayArgs& a, const Plan& p) override { launch_replay(a, p, stream_); }
+  void run(const FlushArgs& a, const Plan& p) override { launch_flush(a, p, stream_); }
+  void run(const L2NormArgs& a, const Plan& p) override { launch_l2_norm(a, p, stream_); }
+  void run(const GateArgs& a, const Plan& p) override { launch_gate(a, p, stream_); }
+  void run(const BetaArgs& a, const Plan& p) override { launch_beta(a, p, stream_); }
+  void run(const ConvArgs& a, const Plan& p) override { launch_conv(a, p, stream_); }
+  void run(const OutNormArgs& a, const Plan& p) override { launch_out_norm(a, p, stream_); }
+
+ private:
+  simt::Stream stream_{};
+};
+
+}  // namespace
+}  // namespace NUMGATE_BACKEND
+
+#ifdef __CUDACC__
+std::unique_ptr<Backend> make_cuda_backend() {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
+    throw UsageError("backend", "cuda", "this machine has no CUDA device");
+  return std::make_unique<cuda::DeviceBackend>();
+}
+#else
+std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<cpu::DeviceBackend>(); }
+#endif
+
+}  // namespace numgate::kernels

@@ -1,0 +1,187 @@
+// Decode: one token against the state, and against a checkpoint with a ring of records. PIPELINE 2.13b, 3.5.
+// A block owns 32 columns; lane = column, warp = a quarter of the key rows, whose partial sums are added
+// as (p0 + p1) + (p2 + p3).
+#include "kernels/kda/launch.h"
+#include "kernels/kda/rows.cuh"
+
+namespace numgate::kernels::NUMGATE_BACKEND {
+namespace {
+
+constexpr int kThreads = 128, kWarps = 4, kColumns = 32, kMaxRing = 64;
+
+// The token's operands in shared memory, computed by warp 0.
+template <int K, class P>
+__device__ __forceinline__ void share_token(const KdaDims& d, const KdaInputs& in, const P& plan, int hv,
+                                            simt::Shared<float> q, simt::Shared<float> k, simt::Shared<float> g,
+                                            simt::Shared<float> beta) {
+  constexpr int N = K / 32;
+  if (threadIdx.x < 32) {
+    const PreparedRow<K, P> row(d, in, plan, 0, true, hv);
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const int c = threadIdx.x * N + i;
+      q[c] = row.q[i], k[c] = row.k[i], g[c] = row.g[i];
+    }
+    if (threadIdx.x == 0) beta[0] = row.beta;
+  }
+  __syncthreads();
+}
+
+// Sum over the four warps, the same value in each; `slots` is [4][32], reusable after the next barrier.
+__device__ __forceinline__ float sum_warps(simt::Shared<float> slots, float x) {
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  slots[warp * 32 + lane] = x;
+  __syncthreads();
+  return (slots[lane] + slots[32 + lane]) + (slots[64 + lane] + slots[96 + lane]);
+}
+
+template <int K, int V, class P>
+__global__ void __launch_bounds__(kThreads) decode_kernel(DecodeArgs a, P plan) {
+  NUMGATE_SHARED(float, q, K);
+  NUMGATE_SHARED(float, k, K);
+  NUMGATE_SHARED(float, g, K);
+  NUMGATE_SHARED(float, beta, 1);
+  NUMGATE_SHARED(float, reads, kThreads);
+  NUMGATE_SHARED(float, outputs, kThreads);
+  constexpr int kRows = K / kWarps;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, hv = blockIdx.y, column = blockIdx.x * kColumns + lane;
+  const Format f = plan[Site::decode_dot];
+  share_token<K>(a.dims, a.in, plan, hv, q, k, g, beta);
+
+  float* const state = a.state + (std::int64_t{hv} * K + warp * kRows) * V + column;
+  float S[kRows], read = 0;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    S[i] = elementary::exp(g[warp * kRows + i]) * state[std::int64_t{i} * V];
+    read = fmaf(round_to(f, k[warp * kRows + i]), round_to(f, S[i]), read);
+  }
+  read = sum_warps(reads, read);
+  const float v = load_element(a.in.v, std::int64_t{hv} * V + column, a.dims.in);
+  const float u = beta[0] * (v - read);
+  float o = 0;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    S[i] = round_to(plan[Site::state], fmaf(k[warp * kRows + i], u, S[i]));
+    o = fmaf(round_to(f, q[warp * kRows + i]), round_to(f, S[i]), o);
+    state[std::int64_t{i} * V] = S[i];
+  }
+  o = sum_warps(outputs, o);
+  if (warp == 0) {
+    a.o[hv * V + column] = o;
+    store_element(a.o_cast, hv * V + column, output_format(plan[Site::output], a.dims.in), o);
+  }
+}
+
+template <int K, int V, class P>
+__global__ void __launch_bounds__(kThreads) replay_kernel(ReplayArgs a, P plan) {
+  NUMGATE_SHARED(float, q, K);
+  NUMGATE_SHARED(float, k, K);
+  NUMGATE_SHARED(float, G, K);
+  NUMGATE_SHARED(float, beta, 1);
+  NUMGATE_SHARED(float, key_weight, kMaxRing);
+  NUMGATE_SHARED(float, query_weight, kMaxRing + 1);
+  NUMGATE_SHARED(float, reads, kThreads);
+  NUMGATE_SHARED(float, outputs, kThreads);
+  constexpr int kRows = K / kWarps, N = K / 32;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, hv = blockIdx.y, column = blockIdx.x * kColumns + lane;
+  const int HV = a.dims.HV;
+  const Format f = plan[Site::replay_dot], ring = plan[Site::ring];
+  share_token<K>(a.dims, a.in, plan, hv, q, k, G, beta);
+
+  // G: cumulative log2 decay since the checkpoint, this token included.
+  for (int c = threadIdx.x; c < K; c += kThreads) {
+    const float before = a.count > 0 ? a.ring.G[(std::int64_t{a.count - 1} * HV + hv) * K + c] : 0.0f;
+    G[c] = before + G[c] * kLog2e;
+    if (blockIdx.x == 0) {
+      const std::int64_t at = (std::int64_t{a.count} * HV + hv) * K + c;
+      a.ring.khat[at] = round_to(ring, k[c]), a.ring.G[at] = round_to(ring, G[c]);
+    }
+  }
+  __syncthreads();
+  // How far each record is still read by this token's key and query; record `count` is the token itself.
+  for (int j = warp; j <= a.count; j += kWarps) {
+    float kk = 0, qk = 0;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const int c = lane * N + i;
+      const std::int64_t at = (std::int64_t{j} * HV + hv) * K + c;
+      const float past = j < a.count ? elementary::exp2(G[c] - a.ring.G[at]) * a.ring.khat[at] : k[c];
+      kk = fmaf(k[c], past, kk), qk = fmaf(q[c], past, qk);
+    }
+    kk = warp_sum(kk), qk = warp_sum(qk);
+    if (lane == 0) {
+      if (j < a.count) key_weight[j] = kk;
+      query_weight[j] = qk;
+    }
+  }
+  const float* const state = a.state + (std::int64_t{hv} * K + warp * kRows) * V + column;
+  float read = 0, o = 0;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const int c = warp * kRows + i;
+    const float s = round_to(f, state[std::int64_t{i} * V]), decay = elementary::exp2(G[c]);
+    read = fmaf(round_to(f, k[c] * decay), s, read);
+    o = fmaf(round_to(f, q[c] * decay), s, o);
+  }
+  read = sum_warps(reads, read);
+  o = sum_warps(outputs, o);
+  if (warp != 0) return;
+  for (int j = 0; j < a.count; ++j) {
+    const float u = a.ring.u[(std::int64_t{j} * HV + hv) * V + column];
+    read = fmaf(key_weight[j], u, read), o = fmaf(query_weight[j], u, o);
+  }
+  const float v = load_element(a.in.v, std::int64_t{hv} * V + column, a.dims.in);
+  const float u = beta[0] * (v - read);
+  o = fmaf(query_weight[a.count], u, o);
+  a.ring.u[(std::int64_t{a.count} * HV + hv) * V + column] = round_to(ring, u);
+  a.o[hv * V + column] = o;
+  store_element(a.o_cast, hv * V + column, output_format(plan[Site::output], a.dims.in), o);
+}
+
+// Checkpoint <- exp2(G_end) checkpoint + sum_j (exp2(G_end - G_j) khat_j) u_j.
+template <int K, int V, class P>
+__global__ void __launch_bounds__(kThreads) flush_kernel(FlushArgs a, P plan) {
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, hv = blockIdx.y, column = blockIdx.x * kColumns + lane;
+  for (int c = warp; c < K; c += kWarps) {
+    const float end = a.ring.G[(std::int64_t{a.count - 1} * a.HV + hv) * K + c];
+    float sum = 0;
+    for (int j = 0; j < a.count; ++j) {
+      const std::int64_t at = (std::int64_t{j} * a.HV + hv) * K + c;
+      const float key = elementary::exp2(end - a.ring.G[at]) * a.ring.khat[at];
+      sum = fmaf(key, a.ring.u[(std::int64_t{j} * a.HV + hv) * V + column], sum);
+    }
+    float& s = a.state[(std::int64_t{hv} * K + c) * V + column];
+    s = round_to(plan[Site::state], fmaf(elementary::exp2(end), s, sum));
+  }
+}
+
+}  // namespace
+
+void launch_decode(const DecodeArgs& a, const Plan& plan, simt::Stream stream) {
+  with_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto v, auto p) {
+    constexpr int K = decltype(k)::value, V = decltype(v)::value;
+    simt::launch("kda.decode", dim3(V / kColumns, static_cast<unsigned>(a.dims.HV)), dim3(kThreads), 0, stream,
+                 decode_kernel<K, V, decltype(p)>, a, p);
+  });
+}
+
+void launch_replay(const ReplayArgs& a, const Plan& plan, simt::Stream stream) {
+  if (a.ring.capacity > kMaxRing)
+    throw UsageError("schedule", "replay@" + std::to_string(a.ring.capacity),
+                     "a ring holds at most " + std::to_string(kMaxRing) + " records");
+  with_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto v, auto p) {
+    constexpr int K = decltype(k)::value, V = decltype(v)::value;
+    simt::launch("kda.replay", dim3(V / kColumns, static_cast<unsigned>(a.dims.HV)), dim3(kThreads), 0, stream,
+                 replay_kernel<K, V, decltype(p)>, a, p);
+  });
+}
+
+void launch_flush(const FlushArgs& a, const Plan& plan, simt::Stream stream) {
+  with_kernel(a.K, a.V, plan, [&](auto k, auto v, auto p) {
+    constexpr int K = decltype(k)::value, V = decltype(v)::value;
+    simt::launch("kda.flush", dim3(V / kColumns, static_cast<unsigned>(a.HV)), dim3(kThreads), 0, stream,
+                 flush_kernel<K, V, decltype(p)>, a, p);
+  });
+}
+
+}  // namespace numgate::kernels::NUMGATE_BACKEND

@@ -1,0 +1,55 @@
+// Launchers of the KDA kernels, one set a backend, and the choice of the instantiation.
+#pragma once
+#include <algorithm>
+#include <string>
+#include <type_traits>
+
+#include "core/errors.h"
+#include "kernels/kda/elements.cuh"
+#include "kernels/kda/kda.h"
+
+namespace numgate::kernels::NUMGATE_BACKEND {
+
+void launch_prepare(const PrepareArgs&, const Plan&, simt::Stream);
+void launch_state_pass(const StatePassArgs&, const Plan&, simt::Stream);
+void launch_segment_map(const SegmentMapArgs&, const Plan&, simt::Stream);
+void launch_merge(const MergeArgs&, const Plan&, simt::Stream);
+void launch_decode(const DecodeArgs&, const Plan&, simt::Stream);
+void launch_replay(const ReplayArgs&, const Plan&, simt::Stream);
+void launch_flush(const FlushArgs&, const Plan&, simt::Stream);
+void launch_l2_norm(const L2NormArgs&, const Plan&, simt::Stream);
+void launch_gate(const GateArgs&, const Plan&, simt::Stream);
+void launch_beta(const BetaArgs&, const Plan&, simt::Stream);
+void launch_conv(const ConvArgs&, const Plan&, simt::Stream);
+void launch_out_norm(const OutNormArgs&, const Plan&, simt::Stream);
+
+inline RuntimePlan runtime_plan(const Plan& plan) {
+  RuntimePlan p;
+  std::copy(plan.formats.begin(), plan.formats.end(), p.formats);
+  return p;
+}
+
+// Calls f(plan object): on CUDA a named plan is a compile-time constant, everything else is read at run time.
+template <class F>
+void with_plan(const Plan& plan, F f) {
+#ifdef __CUDACC__
+  if (plan.formats == reference_formats()) return f(StaticPlan<Named::reference>{});
+  if (plan.formats == production_formats()) return f(StaticPlan<Named::production>{});
+  if (plan.formats == production_formats(Format::tf32)) return f(StaticPlan<Named::tf32>{});
+#endif
+  f(runtime_plan(plan));
+}
+
+// Calls f(integral_constant K, integral_constant V, plan object).
+template <class F>
+void with_kernel(int K, int V, const Plan& plan, F f) {
+  using std::integral_constant;
+  with_plan(plan, [&](auto p) {
+    if (K == 64 && V == 64) return f(integral_constant<int, 64>{}, integral_constant<int, 64>{}, p);
+    if (K == 128 && V == 128) return f(integral_constant<int, 128>{}, integral_constant<int, 128>{}, p);
+    if (K == 64 && V == 128) return f(integral_constant<int, 64>{}, integral_constant<int, 128>{}, p);
+    throw UsageError("K,V", std::to_string(K) + "," + std::to_string(V), "no kernel of this shape");
+  });
+}
+
+}  // namespace numgate::kernels::NUMGATE_BACKEND

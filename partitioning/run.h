@@ -1,0 +1,29 @@
+// Runs a case's kernels under its schedule.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/case_id.h"
+#include "core/tensor.h"
+#include "kernels/backend.h"
+
+namespace numgate {
+
+struct RunOptions {
+  int poison = 0xff;                // what fresh buffers hold
+  std::uint64_t schedule_seed = 1;  // order of the CPU backend's fibers
+};
+
+// What a run left behind: outputs by the names of core/stage.h (`o` before the cast), under cp also `fold`, the
+// fold of all ranks' summaries; and whatever was unhealthy, one sentence each.
+struct Observation {
+  TensorMap outputs;
+  std::vector<std::string> failures;
+};
+
+// Runs c.plan.ran. Inputs by the names and shapes of core/stage.h. Raises UsageError for a stage, schedule and
+// plan that the backend cannot run, KernelError from kernels.
+Observation run_case(const Case& c, const TensorMap& inputs, kernels::Backend& backend, const RunOptions& options = {});
+
+}  // namespace numgate
