@@ -16,7 +16,7 @@ constexpr int kRepeats = 1000;
 
 void per_item(benchmark::State& state, const char* name, double items) {
   state.counters[name] =
-      benchmark::Counter(items * static_cast<double>(state.iterations()) * 1e-9,
+      benchmark::Counter(items * static_cast<double>(state.iterations()),
                          benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
@@ -33,14 +33,14 @@ __global__ void meet(int repeats, bool block) {
 void BM_Switch(benchmark::State& state) {
   const auto threads = static_cast<unsigned>(state.range(0));
   for (auto _ : state) simt::launch("meet", 1, threads, 0, {}, meet, kRepeats, state.range(1) != 0);
-  per_item(state, "ns/switch", threads * kRepeats);
+  per_item(state, "time/switch", threads * kRepeats);
 }
 BENCHMARK(BM_Switch)->ArgNames({"threads", "block"})->ArgsProduct({{32, 256, 1024}, {0, 1}});
 
 template <void (*mma)(float*, const std::uint32_t*, const std::uint32_t*, const float*)>
 __global__ void accumulate(int repeats, float* out) {
   float d[4] = {};
-  const std::uint32_t one = 0x3c003c00u + threadIdx.x;
+  const std::uint32_t one = 0x3c003c00u + threadIdx.x % 32;
   const std::uint32_t a[4] = {one, one, one, one}, b[2] = {one, one};
   for (int i = 0; i < repeats; ++i) mma(d, a, b, d);
   out[threadIdx.x] = d[0] + d[1] + d[2] + d[3];
@@ -52,7 +52,7 @@ void BM_MmaInKernel(benchmark::State& state) {
   float out[1024];
   for (auto _ : state)
     simt::launch("accumulate", 1, threads, 0, {}, accumulate<mma>, kRepeats, out);
-  per_item(state, "ns/multiply-add", threads / 32 * 128.0 * depth * kRepeats);
+  per_item(state, "time/multiply-add", threads / 32 * 128.0 * depth * kRepeats);
 }
 BENCHMARK(BM_MmaInKernel<simt::mma_m16n8k8_tf32, 8>)
     ->ArgName("threads")
@@ -82,7 +82,7 @@ void BM_Model(benchmark::State& state) {
     tensor_core::multiply(type, tensor_core::Unit::mma, tile);
     benchmark::DoNotOptimize(tile.d[0][0]);
   }
-  per_item(state, "ns/multiply-add", 128.0 * tensor_core::depth(type));
+  per_item(state, "time/multiply-add", 128.0 * tensor_core::depth(type));
 }
 BENCHMARK(BM_Model<tensor_core::Type::tf32>);
 BENCHMARK(BM_Model<tensor_core::Type::bf16>);

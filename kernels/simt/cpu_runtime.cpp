@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdio>
@@ -44,7 +45,7 @@ std::string place(const Block& block, const Thread& thread) {
 std::string waits_at(const Thread& thread) {
   static constexpr const char* kNames[] = {"nothing",   "__syncthreads", "__syncwarp",
                                            "a shuffle", "a vote",        "an mma"};
-  std::string s = kNames[static_cast<int>(thread.waiting)];
+  std::string s = kNames[static_cast<int>(std::min(thread.waiting, Meeting::mma))];
   if (thread.waiting == Meeting::barrier) {
     s += std::string(" (") + thread.where.file_name() + ":" + std::to_string(thread.where.line()) +
          ")";

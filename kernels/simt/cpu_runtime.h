@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kernels/simt/cpu_types.h"
+#include "kernels/simt/tensor_core.h"
 
 namespace numgate::simt {
 inline namespace cpu {
@@ -15,7 +16,14 @@ inline namespace cpu {
 struct Block;
 struct Warp;
 
-enum class Meeting : std::uint8_t { none, barrier, syncwarp, shuffle, vote, mma };
+enum class Meeting : std::uint8_t {
+  none,
+  barrier,
+  syncwarp,
+  shuffle,
+  vote,
+  mma
+};  // mma + its type
 
 // One thread of a block, or the OS thread's own context (the scheduler).
 struct Thread {
@@ -47,7 +55,7 @@ struct Warp {
   Group group[kLanes];           // meetings that wait for lanes, one per mask
   std::uint32_t value[kLanes];   // what the lanes bring to a shuffle or vote
   std::uint32_t result[kLanes];  // and what they take from it
-  const void* deposit[kLanes];   // what they bring to an mma
+  tensor_core::Tile tile;        // the fragments of an mma
 };
 
 struct Block {

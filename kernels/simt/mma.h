@@ -49,19 +49,31 @@ NUMGATE_MMA_S8(mma_m16n8k32_s8_satfinite, "m16n8k32.row.col.satfinite.s32.s8.s8.
 
 #else
 
-// What a lane brings: the registers of its fragments.
-struct Fragments {
-  tensor_core::Type type;
-  const std::uint32_t *a, *b;
-  const void* c;
-  void* d;
-};
-void meet_for_mma(const Fragments& fragments);
+// Register r of A holds row lane / 4 + 8 (r % 2), register r of B column lane / 4; the four lanes
+// of a row follow each other along k, and so do the two halves of the registers.
+template <tensor_core::Type type, class Accumulator>
+void mma(Accumulator* d, const std::uint32_t* a, const std::uint32_t* b, const Accumulator* c) {
+  constexpr std::uint32_t kAll = 0xffffffffu;
+  tensor_core::Tile& tile = this_thread->warp->tile;
+  const unsigned row = this_thread->lane / 4, k = this_thread->lane % 4;
+  for (unsigned r = 0; r < 4; ++r) {
+    tile.a[k + r / 2 * 4][row + r % 2 * 8] = a[r];
+    tile.c[2 * k + r % 2][row + r / 2 * 8] = std::bit_cast<std::uint32_t>(c[r]);
+  }
+  for (unsigned r = 0; r < 2; ++r) tile.b[k + r * 4][row] = b[r];
+  if (arrive(kAll, static_cast<Meeting>(static_cast<int>(Meeting::mma) + static_cast<int>(type)))) {
+    tensor_core::multiply(type, tensor_core::Unit::mma, tile);
+    release(kAll);
+  }
+  for (unsigned r = 0; r < 4; ++r) {
+    d[r] = std::bit_cast<Accumulator>(tile.d[2 * k + r % 2][row + r / 2 * 8]);
+  }
+}
 
 #define NUMGATE_MMA(name, type, Accumulator)                                       \
   inline void name(Accumulator* d, const std::uint32_t* a, const std::uint32_t* b, \
                    const Accumulator* c) {                                         \
-    meet_for_mma({tensor_core::Type::type, a, b, c, d});                           \
+    mma<tensor_core::Type::type>(d, a, b, c);                                      \
   }
 
 NUMGATE_MMA(mma_m16n8k8_tf32, tf32, float)

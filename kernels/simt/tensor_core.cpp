@@ -4,14 +4,17 @@
 // is the cut.
 #include "kernels/simt/tensor_core.h"
 
+#include <cstring>
+
 namespace numgate::tensor_core {
 namespace {
 
 using Floats [[gnu::vector_size(64), gnu::may_alias]] = float;
 using Ints [[gnu::vector_size(64), gnu::may_alias]] = std::int32_t;
 using Words [[gnu::vector_size(64), gnu::may_alias]] = std::uint32_t;
-using Doubles [[gnu::vector_size(128), gnu::may_alias]] = double;
-using Longs [[gnu::vector_size(128), gnu::may_alias]] = std::int64_t;
+using HalfInts [[gnu::vector_size(32), gnu::may_alias]] = std::int32_t;
+using Doubles [[gnu::vector_size(64), gnu::may_alias]] = double;
+using Longs [[gnu::vector_size(64), gnu::may_alias]] = std::int64_t;
 static_assert(sizeof(Floats) == sizeof(float) * kRows);
 
 constexpr std::int32_t kFloor = -133;
@@ -67,10 +70,13 @@ Ints cut(Floats significand, Ints shift) {
   return __builtin_convertvector(significand * power_of_two(max(shift, Ints{} - 60)), Ints);
 }
 
-// sum 2^lsb as fp32 toward zero; a sum has at most 33 bits, so a double holds it.
-Words store(const Longs& sum, Ints lsb, std::uint32_t mask) {
+// Half of the rows: (sum + addend) 2^lsb as fp32 toward zero. Sixteen products stay below 2^31, but
+// not together with the addend; a double holds them all.
+HalfInts store(HalfInts sum, HalfInts addend, HalfInts lsb, std::uint32_t mask) {
   const Longs power = (__builtin_convertvector(lsb, Longs) + 1023) << 52;
-  const Doubles value = __builtin_convertvector(sum, Doubles) * reinterpret_cast<Doubles>(power);
+  const Doubles value =
+      (__builtin_convertvector(sum, Doubles) + __builtin_convertvector(addend, Doubles)) *
+      reinterpret_cast<Doubles>(power);
   const Longs bits = reinterpret_cast<Longs>(value) & INT64_MAX;
   const Doubles magnitude = reinterpret_cast<Doubles>(bits);
   Longs code = (bits >> 29) - (std::int64_t{1023 - 127} << 23);
@@ -79,7 +85,18 @@ Words store(const Longs& sum, Ints lsb, std::uint32_t mask) {
   code = magnitude >= 0x1p128 ? Longs{} + 0x7f800000 : code;
   code &= mask;
   code |= code != 0 ? reinterpret_cast<Longs>(value) >> 32 & 0x80000000 : Longs{};
-  return __builtin_convertvector(code, Words);
+  return __builtin_convertvector(code, HalfInts);
+}
+
+Words store(Ints sum, Ints addend, Ints lsb, std::uint32_t mask) {
+  const auto low = [](Ints x) { return __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7); };
+  const auto high = [](Ints x) {
+    return __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
+  };
+  const HalfInts first = store(low(sum), low(addend), low(lsb), mask);
+  const HalfInts second = store(high(sum), high(addend), high(lsb), mask);
+  return reinterpret_cast<Words>(
+      __builtin_shufflevector(first, second, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
 }
 
 // One step of a column over `count` values of k.
@@ -95,10 +112,7 @@ Words step(const Operands& x, const int (&ks)[count], int column, Words addend, 
     sum += cut(x.a[k].significand * x.significand[k][column],
                x.a[k].exponent + x.exponent[k][column] - lsb);
   }
-  // Sixteen products stay below 2^31, but not together with the addend.
-  const Longs total = __builtin_convertvector(sum, Longs) +
-                      __builtin_convertvector(cut(c.significand, c.exponent - lsb), Longs);
-  return store(total, lsb, mask);
+  return store(sum, cut(c.significand, c.exponent - lsb), lsb, mask);
 }
 
 template <int count, int stride>
@@ -116,12 +130,22 @@ void multiply(Tile& tile) {
   constexpr bool fp8 = K == 32;
   Operands x;
   Ints special{};
-  for (int k = 0; k < K; ++k)
-    x.a[k] = read<type>(reinterpret_cast<const Words&>(tile.a[k]), special);
-  for (int k = 0; k < K; k += 2) {
-    const Numbers b = read<type>(reinterpret_cast<const Words&>(tile.b[k]), special);
-    reinterpret_cast<Floats&>(x.significand[k]) = b.significand;
-    reinterpret_cast<Ints&>(x.exponent[k]) = b.exponent;
+  constexpr int P = per_register(type);
+  for (int q = 0; q < kRegisters; ++q) {
+    const Words a = reinterpret_cast<const Words&>(tile.a[q]);
+    for (int p = 0; p < P; ++p) x.a[P * q + p] = read<type>(a >> (p * 32 / P), special);
+  }
+  for (int q = 0; q < kRegisters; q += 2) {  // two registers fill a vector
+    const Words both = reinterpret_cast<const Words&>(tile.b[q]);
+    for (int p = 0; p < P; ++p) {
+      const Numbers b = read<type>(both >> (p * 32 / P), special);
+      for (int half = 0; half < 2; ++half) {
+        const int k = P * (q + half) + p;
+        std::memcpy(x.significand[k], reinterpret_cast<const char*>(&b.significand) + 32 * half,
+                    32);
+        std::memcpy(x.exponent[k], reinterpret_cast<const char*>(&b.exponent) + 32 * half, 32);
+      }
+    }
   }
   for (int j = 0; j < kColumns; ++j) {
     const Words c = reinterpret_cast<const Words&>(tile.c[j]);
@@ -150,8 +174,8 @@ void multiply_s8(Type type, Tile& tile) {
   for (int j = 0; j < kColumns; ++j) {
     Ints sum{};
     for (int k = 0; k < 32; ++k) {
-      sum += (reinterpret_cast<const Ints&>(tile.a[k]) << 24 >> 24) *
-             static_cast<std::int32_t>(static_cast<std::int8_t>(tile.b[k][j]));
+      const Ints a = reinterpret_cast<const Ints&>(tile.a[k / 4]) << (24 - k % 4 * 8) >> 24;
+      sum += a * static_cast<std::int32_t>(static_cast<std::int8_t>(element(type, tile.b, k, j)));
     }
     const Words c = reinterpret_cast<const Words&>(tile.c[j]), s = reinterpret_cast<Words>(sum);
     Words d = c + s;

@@ -21,14 +21,26 @@ constexpr int depth(Type t) {
   return t == Type::tf32 ? 8 : t == Type::bf16 || t == Type::fp16 ? 16 : 32;
 }
 
-// Raw elements, one a word. A and the accumulators are stored by column, so that rows run side by
-// side.
+// Elements that share a 32-bit register of a fragment, neighbours in k; a tile has 8 such registers
+// along k.
+inline constexpr int kRegisters = 8;
+constexpr int per_register(Type t) { return depth(t) / kRegisters; }
+
+// Raw bits. A and the accumulators are stored by column, so that rows run side by side.
 struct Tile {
-  alignas(64) std::uint32_t a[kMaxDepth][kRows];
-  alignas(64) std::uint32_t b[kMaxDepth][kColumns];
+  alignas(64) std::uint32_t a[kRegisters][kRows];
+  alignas(64) std::uint32_t b[kRegisters][kColumns];
   alignas(64) std::uint32_t c[kColumns][kRows];
   alignas(64) std::uint32_t d[kColumns][kRows];
 };
+
+// Element k of the registers along k, `row` being a row of A or a column of B.
+template <int width>
+constexpr std::uint32_t element(Type t, const std::uint32_t (&registers)[kRegisters][width], int k,
+                                int row) {
+  const int n = per_register(t), bits = 32 / n;
+  return registers[k / n][row] >> (k % n * bits) & (0xffffffffu >> (32 - bits));
+}
 
 // D = A B + C.
 void multiply(Type type, Unit unit, Tile& tile);

@@ -34,6 +34,7 @@ Number decode(std::uint32_t code, int exponent_bits, int fraction_bits) {
 }
 
 struct Operand {
+  Type type;
   int exponent_bits, fraction_bits;
   std::uint32_t (*code)(std::uint32_t raw);  // as the unit reads it
 };
@@ -48,15 +49,15 @@ std::uint32_t e5m2_as_fp16(std::uint32_t raw) { return raw << 8; }
 Operand operand(Type type, Unit unit) {
   switch (type) {
     case Type::tf32:
-      return {8, 10, cut13};
+      return {type, 8, 10, cut13};
     case Type::bf16:
-      return {8, 7, same};
+      return {type, 8, 7, same};
     case Type::fp16:
-      return {5, 10, same};
+      return {type, 5, 10, same};
     case Type::e4m3:
-      return unit == Unit::mma ? Operand{5, 10, e4m3_as_fp16} : Operand{4, 3, same};
+      return unit == Unit::mma ? Operand{type, 5, 10, e4m3_as_fp16} : Operand{type, 4, 3, same};
     default:
-      return {5, 10, e5m2_as_fp16};
+      return {type, 5, 10, e5m2_as_fp16};
   }
 }
 
@@ -100,10 +101,10 @@ std::uint32_t step(const Operand& format, const Step& rule, const Tile& tile, in
   int count = 0;
   for (int k = 0; k < kMaxDepth; ++k) {
     if (!(mask >> k & 1)) continue;
-    const Number a =
-        decode(format.code(tile.a[k][row]), format.exponent_bits, format.fraction_bits);
-    const Number b =
-        decode(format.code(tile.b[k][column]), format.exponent_bits, format.fraction_bits);
+    const Number a = decode(format.code(element(format.type, tile.a, k, row)), format.exponent_bits,
+                            format.fraction_bits);
+    const Number b = decode(format.code(element(format.type, tile.b, k, column)),
+                            format.exponent_bits, format.fraction_bits);
     const bool negative = a.negative != b.negative;
     if (a.kind == Class::nan || b.kind == Class::nan) {
       nan = true;
@@ -131,13 +132,14 @@ std::uint32_t step(const Operand& format, const Step& rule, const Tile& tile, in
 std::uint32_t integers(Type type, const Tile& tile, int row, int column) {
   std::int64_t sum = static_cast<std::int32_t>(tile.c[column][row]);
   for (int k = 0; k < 32; ++k) {
-    sum += static_cast<std::int8_t>(tile.a[k][row]) * static_cast<std::int8_t>(tile.b[k][column]);
+    sum += static_cast<std::int8_t>(element(type, tile.a, k, row)) *
+           static_cast<std::int8_t>(element(type, tile.b, k, column));
   }
   if (type == Type::s8_satfinite) sum = std::clamp<std::int64_t>(sum, INT32_MIN, INT32_MAX);
   return static_cast<std::uint32_t>(sum);
 }
 
-std::uint32_t element(Type type, Unit unit, const Tile& tile, int row, int column) {
+std::uint32_t result(Type type, Unit unit, const Tile& tile, int row, int column) {
   if (type == Type::s8 || type == Type::s8_satfinite) return integers(type, tile, row, column);
   const Operand format = operand(type, unit);
   const std::uint32_t c = tile.c[column][row];
@@ -157,7 +159,7 @@ std::uint32_t element(Type type, Unit unit, const Tile& tile, int row, int colum
 void multiply_reference(Type type, Unit unit, Tile& tile) {
   for (int row = 0; row < kRows; ++row) {
     for (int column = 0; column < kColumns; ++column) {
-      tile.d[column][row] = element(type, unit, tile, row, column);
+      tile.d[column][row] = result(type, unit, tile, row, column);
     }
   }
 }

@@ -14,6 +14,7 @@ namespace numgate::tensor_core {
 inline constexpr int kGoldenTiles = 112;
 
 struct GoldenVectors {
+  Type type;
   int depth;
   std::vector<std::uint32_t> words;  // A[112][16][K], B[28][K][8], C[112][16][8], D[112][16][8]
 
@@ -24,12 +25,14 @@ struct GoldenVectors {
 
   Tile tile(int index) const {
     Tile t{};
+    const int n = per_register(type);
     for (int row = 0; row < 16; ++row) {
-      for (int k = 0; k < depth; ++k) t.a[k][row] = a(index)[row * depth + k];
+      for (int k = 0; k < depth; ++k)
+        t.a[k / n][row] |= a(index)[row * depth + k] << k % n * 32 / n;
       for (int j = 0; j < 8; ++j) t.c[j][row] = c(index)[row * 8 + j];
     }
     for (int k = 0; k < depth; ++k) {
-      for (int j = 0; j < 8; ++j) t.b[k][j] = b(index)[k * 8 + j];
+      for (int j = 0; j < 8; ++j) t.b[k / n][j] |= b(index)[k * 8 + j] << k % n * 32 / n;
     }
     return t;
   }
@@ -38,7 +41,8 @@ struct GoldenVectors {
 // `name` as in mma_tf32.
 inline GoldenVectors golden_vectors(const std::string& name, Type type) {
   const int K = depth(type);
-  GoldenVectors v{K, std::vector<std::uint32_t>(kGoldenTiles * (16 * K + 2 * 128) + 28 * K * 8)};
+  GoldenVectors v{type, K,
+                  std::vector<std::uint32_t>(kGoldenTiles * (16 * K + 2 * 128) + 28 * K * 8)};
   const auto bytes = static_cast<std::streamsize>(v.words.size() * sizeof(std::uint32_t));
   std::ifstream file(std::string(NUMGATE_GOLDEN_VECTORS) + "/" + name + ".bin", std::ios::binary);
   file.read(reinterpret_cast<char*>(v.words.data()), bytes);

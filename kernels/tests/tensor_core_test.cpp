@@ -67,6 +67,12 @@ class Draw {
         return random_() & 0xffu;
     }
   }
+  std::uint32_t operands() {  // one register
+    std::uint32_t word = 0;
+    const int n = per_register(type_);
+    for (int p = 0; p < n; ++p) word |= operand() << p * 32 / n;
+    return word;
+  }
   std::uint32_t addend() { return type_ >= Type::s8 && style_ != 2 ? random_() : word(8, 23); }
 
  private:
@@ -92,9 +98,9 @@ TEST_P(TensorCore, FastModelEqualsReference) {
     Draw draw(type, 7u + static_cast<unsigned>(style), style);
     for (int repeat = 0; repeat < 400; ++repeat) {
       Tile tile{};
-      for (int k = 0; k < depth(type); ++k) {
-        for (auto& a : tile.a[k]) a = draw.operand();
-        for (auto& b : tile.b[k]) b = draw.operand();
+      for (int q = 0; q < kRegisters; ++q) {
+        for (auto& a : tile.a[q]) a = draw.operands();
+        for (auto& b : tile.b[q]) b = draw.operands();
       }
       for (auto& column : tile.c) {
         for (auto& c : column) c = draw.addend();
@@ -124,8 +130,8 @@ TEST(TensorCoreRule, KeepsTwoBitsBeyondFp32) {
   const auto bf16 = [](float x) { return std::bit_cast<std::uint32_t>(x) >> 16; };
   const float terms[] = {-0x1p23f, -0.5f, -0.25f, -0.125f};
   for (int k = 0; k < 4; ++k) {
-    tile.a[k][0] = bf16(terms[k]);
-    tile.b[k][0] = bf16(1.0f);
+    tile.a[k / 2][0] |= bf16(terms[k]) << k % 2 * 16;
+    tile.b[k / 2][0] |= bf16(1.0f) << k % 2 * 16;
   }
   tile.c[0][0] = std::bit_cast<std::uint32_t>(0x1p23f);
   multiply(Type::bf16, Unit::mma, tile);
