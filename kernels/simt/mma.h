@@ -56,15 +56,18 @@ void mma(Accumulator* d, const std::uint32_t* a, const std::uint32_t* b, const A
   constexpr std::uint32_t kAll = 0xffffffffu;
   tensor_core::Tile& tile = this_thread->warp->tile;
   const unsigned row = this_thread->lane / 4, k = this_thread->lane % 4;
+#pragma GCC unroll 4
   for (unsigned r = 0; r < 4; ++r) {
     tile.a[k + r / 2 * 4][row + r % 2 * 8] = a[r];
     tile.c[2 * k + r % 2][row + r / 2 * 8] = std::bit_cast<std::uint32_t>(c[r]);
   }
+#pragma GCC unroll 2
   for (unsigned r = 0; r < 2; ++r) tile.b[k + r * 4][row] = b[r];
   if (arrive(kAll, static_cast<Meeting>(static_cast<int>(Meeting::mma) + static_cast<int>(type)))) {
     tensor_core::multiply(type, tensor_core::Unit::mma, tile);
     release(kAll);
   }
+#pragma GCC unroll 4
   for (unsigned r = 0; r < 4; ++r) {
     d[r] = std::bit_cast<Accumulator>(tile.d[2 * k + r % 2][row + r / 2 * 8]);
   }
