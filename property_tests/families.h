@@ -31,7 +31,8 @@ void check_family(const Case& c);
 // The stage's inputs, by the names of core/stage.h.
 TensorMap generate(const Case& c);
 
-// Tokens [begin, end) of one input, the same bits as in the whole; inputs without tokens come whole.
+// Tokens [begin, end) of one input, the same bits as in the whole; inputs without tokens come
+// whole.
 Tensor generate(const Case& c, std::string_view tensor, Segment tokens);
 
 struct Liveness {
@@ -39,10 +40,10 @@ struct Liveness {
   std::string reason;  // what keeps the case alive or makes it vacuous, with the number measured
 };
 
-// Whether the case can show what its family exposes. A persistent family is vacuous where the state forgets:
-// the retention of its best channel, exp(sum of g + log(1 - beta khat^2)), has to stay above 0.1 in every head
-// over the last three quarters of the longest sequence; under cp over one rank's shard, because the error of a
-// segment's map vanishes with the map.
+// Whether the case can show what its family exposes. A persistent family is vacuous where the state
+// forgets: the retention of its best channel, exp(sum of g + log(1 - beta khat^2)), has to stay
+// above 0.1 in every head over the last three quarters of the longest sequence; under cp over one
+// rank's shard, because the error of a segment's map vanishes with the map.
 Liveness liveness(const Case& c, const TensorMap& inputs);
 
 }  // namespace numgate

@@ -1,0 +1,259 @@
+#include <sstream>
+
+#include "property_tests/families.h"
+#include "property_tests/profiles.h"
+
+namespace numgate {
+namespace {
+
+// Every combination of the words of its columns.
+struct Line {
+  const char *stage, *schedules, *plans, *families, *shapes;
+};
+
+struct ControlLine {
+  const char *id, *rules, *why = "";
+};
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> out;
+  for (std::string w; in >> w;) out.push_back(w);
+  return out;
+}
+
+void add(std::vector<Case>& cases, const Line& line) {
+  for (const auto& schedule : words(line.schedules))
+    for (const auto& plan : words(line.plans))
+      for (const auto& family : words(line.families))
+        for (const auto& shape : words(line.shapes)) {
+          cases.push_back(parse_case(std::string(line.stage) + "/" + schedule + "/" + plan + "/" +
+                                     family + "/" + shape +
+                                     "/seed=" + std::to_string(kProfileSeed)));
+          check_family(cases.back());
+        }
+}
+
+Profile make(std::string name, std::string what, const std::string& ladder,
+             const std::vector<Line>& lines, const std::vector<ControlLine>& controls) {
+  Profile p{std::move(name), std::move(what), {}, {}, words(ladder)};
+  for (const auto& line : lines) add(p.cases, line);
+  for (const auto& control : controls)
+    p.controls.push_back({parse_case(control.id), words(control.rules), control.why});
+  return p;
+}
+
+// A persistent family is listed only at lengths that it lives through.
+Profile quick() {
+  const char* ladder = "T=512,K=128 T=1024,K=128 T=2048,K=128 T=4096,K=128 T=8192,K=128";
+  return make(
+      "quick",
+      "every schedule, every family, one ladder of contexts, the controls; 2 minutes on 2 cores",
+      ladder,
+      {
+          // Every schedule.
+          {"kda.prefill",
+           "sequential chunked@100 chunked@64 decode replay@16 cp8 cp3 varlen resume@100",
+           "production", "gaussian", "T=512"},
+          {"kda.prefill", "tp2", "production", "gaussian", "T=512,H=2"},
+          {"kda.prefill", "decode replay@16 cp3 resume@100", "reference", "needle", "T=512"},
+          {"kda.prefill", "chunked@100", "reference production", "slow_decay", "T=1024"},
+          // Every family.
+          {"kda.prefill", "sequential", "production",
+           "needle slow_decay mixed_decay log_sigmoid near_collinear strong_decay outlier_channels "
+           "tiny fla_cp_test "
+           "alternating_sign",
+           "T=512"},
+          {"kda.prefill", "cp8", "production",
+           "slow_decay mixed_decay near_collinear strong_decay outlier_channels fla_cp_test "
+           "alternating_sign",
+           "T=512"},
+          {"kda.prefill", "cp8", "reference", "needle slow_decay mixed_decay", "T=1024"},
+          // Ragged lengths, states that start full, packed sequences.
+          {"kda.prefill", "sequential", "production", "ragged", "T=22 T=65 T=527"},
+          {"kda.prefill", "cp3 chunked@100 replay@16", "production", "ragged",
+           "T=497,state0=random"},
+          {"kda.prefill", "varlen", "production reference", "ragged",
+           "T=463,state0=random,cuts=1+65+86+342"},
+          // The other keys of a shape: gate, element type, grouped and wide values.
+          {"kda.prefill", "sequential cp3", "production", "gaussian fla_cp_test",
+           "T=256,H=1,HV=2,gate=plain"},
+          {"kda.prefill", "sequential cp8", "reference", "gaussian", "T=512,in=f32"},
+          {"kda.prefill", "cp3", "production", "needle", "T=512,HV=2,K=64,V=128"},
+          // The ladder of contexts.
+          {"kda.prefill", "sequential cp8", "production", "needle", ladder},
+          {"kda.prefill", "cp8", "reference", "needle", "T=512,K=128 T=1024,K=128"},
+          // Prepared operands.
+          {"kda.core", "sequential chunked@100 decode replay@16 cp8 resume@100",
+           "reference production", "exact_integers", "T=256,state0=random"},
+          {"kda.core", "sequential cp3 decode", "reference production", "zero_beta",
+           "T=256,state0=random"},
+          {"kda.core", "sequential cp3", "production", "gaussian", "T=256"},
+          {"kda.summary", "sequential", "production", "gaussian needle", "T=256"},
+          {"kda.summary", "sequential", "reference production", "exact_integers zero_beta",
+           "T=128"},
+          {"kda.merge", "sequential", "production", "gaussian needle alternating_sign tiny",
+           "T=16,state0=random"},
+          {"kda.merge", "sequential", "reference production", "exact_integers",
+           "T=16,state0=random"},
+          // Elementwise stages.
+          {"kda.l2norm", "sequential", "reference", "gaussian outlier_channels tiny near_collinear",
+           "T=256"},
+          {"kda.gate", "sequential", "reference",
+           "gaussian needle log_sigmoid strong_decay saturated",
+           "T=256,H=2,gate=bounded T=256,H=2,gate=plain"},
+          {"kda.beta", "sequential", "reference", "gaussian saturated", "T=512"},
+          {"kda.conv", "sequential chunked@100 cp3 resume@100 varlen", "reference", "gaussian",
+           "T=256,state0=random"},
+          {"kda.conv", "sequential", "reference",
+           "outlier_channels tiny alternating_sign saturated", "T=256"},
+          {"kda.out_norm", "sequential", "reference", "gaussian outlier_channels tiny saturated",
+           "T=256"},
+      },
+      {
+          // The fault that numgate was born from.
+          {"kda.prefill/cp8/production:tf32/needle/T=4096,K=128/seed=42",
+           "contract equivalence accuracy", "the context-parallel chain and merge run in TF32"},
+          {"kda.prefill/cp8/production:tf32/needle/T=8192,K=128/seed=42",
+           "contract growth equivalence accuracy",
+           "the context-parallel chain and merge run in TF32, and the error grows"},
+          // The same, owned up to: the contract holds, but the schedule costs more than rounding.
+          {"kda.prefill/cp8/tf32/needle/T=4096,K=128/seed=42", "equivalence accuracy",
+           "TF32 declared as it runs: the cut costs more than rounding"},
+          // Single sites, where nothing else rounds coarsely.
+          {"kda.prefill/cp8/reference:reference+merge.dot=tf32/needle/T=1024/seed=42", "contract",
+           "one merge product in TF32"},
+          {"kda.prefill/cp8/reference:reference+handoff=bf16/needle/T=1024/seed=42",
+           "contract equivalence", "summaries exchanged in bf16"},
+          {"kda.prefill/sequential/reference:reference+state=bf16/needle/T=1024/seed=42", "contract",
+           "the carried state stored in bf16"},
+          {"kda.prefill/sequential/reference:reference+gamma=bf16/needle/T=1024/seed=42", "contract",
+           "the decay rounded to bf16"},
+      });
+}
+
+Profile merge() {
+  const char* ladder = "T=1024,K=128 T=4096,K=128 T=16384,K=128 T=65536,K=128";
+  return make(
+      "merge", "contexts to 65,536, two heads, every family under context parallelism; 15 minutes",
+      ladder,
+      {
+          {"kda.prefill",
+           "sequential chunked@100 chunked@64 decode replay@16 cp8 cp3 tp2 varlen resume@100",
+           "production", "gaussian needle", "T=1024,H=2"},
+          {"kda.prefill", "sequential cp8", "production reference",
+           "slow_decay mixed_decay log_sigmoid near_collinear strong_decay outlier_channels tiny "
+           "fla_cp_test "
+           "alternating_sign",
+           "T=1024,H=2"},
+          {"kda.prefill", "decode replay@16 cp3 chunked@100", "reference", "needle slow_decay",
+           "T=1024"},
+          {"kda.prefill", "cp8", "production", "slow_decay mixed_decay",
+           "T=1024 T=2048 T=4096 T=8192"},
+          {"kda.prefill", "sequential cp3 cp8 chunked@100 replay@16", "production reference",
+           "ragged", "T=22 T=65 T=497,state0=random T=1039,state0=random"},
+          {"kda.prefill", "resume@100", "production reference", "ragged", "T=497,state0=random"},
+          {"kda.prefill", "varlen", "production reference", "ragged gaussian",
+           "T=463,state0=random,cuts=1+65+86+342 T=1024,cuts=15+16+17+81+640"},
+          {"kda.prefill", "sequential cp3 replay@16", "production reference",
+           "gaussian fla_cp_test", "T=512,H=2,HV=4,gate=plain T=512,in=f32 T=512,K=64,V=128"},
+          {"kda.prefill", "sequential cp8", "production", "needle", ladder},
+          {"kda.prefill", "cp8", "reference", "needle", "T=1024,K=128 T=4096,K=128"},
+          {"kda.prefill", "cp32", "production", "needle", "T=4096,K=128"},
+          {"kda.core", "sequential chunked@100 decode replay@16 cp8 resume@100 tp2",
+           "reference production", "exact_integers zero_beta", "T=512,H=2,state0=random"},
+          {"kda.core", "sequential cp3", "production reference", "gaussian needle ragged", "T=512"},
+          {"kda.summary", "sequential", "production reference",
+           "gaussian needle exact_integers zero_beta", "T=512 T=512,K=128"},
+          {"kda.merge", "sequential", "production reference",
+           "gaussian needle slow_decay alternating_sign tiny exact_integers",
+           "T=8,state0=random T=64,state0=random T=64,K=128,state0=random"},
+          {"kda.l2norm", "sequential", "reference",
+           "gaussian outlier_channels tiny near_collinear fla_cp_test ragged",
+           "T=1024,H=2 T=1024,K=128,in=f32"},
+          {"kda.gate", "sequential", "reference",
+           "gaussian needle slow_decay mixed_decay log_sigmoid strong_decay fla_cp_test saturated",
+           "T=1024,H=2,gate=bounded T=1024,H=2,gate=plain"},
+          {"kda.beta", "sequential", "reference", "gaussian near_collinear saturated",
+           "T=4096,H=2"},
+          {"kda.conv", "sequential chunked@100 cp3 cp8 resume@100 varlen", "reference",
+           "gaussian outlier_channels saturated", "T=1024,state0=random"},
+          {"kda.conv", "sequential", "reference", "tiny alternating_sign ragged", "T=1024"},
+          {"kda.out_norm", "sequential", "reference",
+           "gaussian outlier_channels tiny saturated ragged", "T=1024,H=2 T=1024,K=128"},
+      },
+      {
+          {"kda.prefill/cp8/production:tf32/needle/T=16384,K=128/seed=42",
+           "contract growth equivalence accuracy"},
+          {"kda.prefill/cp8/production:tf32/needle/T=65536,K=128/seed=42",
+           "contract growth equivalence accuracy"},
+          {"kda.prefill/cp8/tf32/needle/T=4096,K=128/seed=42", "equivalence accuracy"},
+          {"kda.prefill/cp8/reference:reference+merge.dot=tf32/needle/T=4096,K=128/seed=42",
+           "contract equivalence"},
+          {"kda.prefill/cp8/reference:reference+summary.chain=tf32/needle/T=4096,K=128/seed=42",
+           "contract equivalence"},
+          {"kda.prefill/cp8/reference:reference+handoff=bf16/needle/T=1024/seed=42",
+           "contract equivalence"},
+          {"kda.prefill/sequential/reference:reference+state=bf16/needle/T=4096/seed=42",
+           "contract"},
+          {"kda.prefill/sequential/reference:reference+gamma=bf16/needle/T=4096/seed=42",
+           "contract"},
+      });
+}
+
+Profile release() {
+  const char* ladder =
+      "T=16384,H=64,K=128 T=65536,H=64,K=128 T=262144,H=64,K=128 T=1048576,H=64,K=128";
+  return make(
+      "release", "contexts to 1,048,576 with 64 heads; meant for the GPU", ladder,
+      {
+          {"kda.prefill", "sequential cp8", "production", "needle", ladder},
+          {"kda.prefill", "cp2 cp32", "production", "needle", "T=262144,H=64,K=128"},
+          {"kda.prefill", "cp8", "production", "slow_decay mixed_decay",
+           "T=8192,H=64,K=128 T=65536,H=64,K=128"},
+          {"kda.prefill", "sequential cp8", "production",
+           "gaussian log_sigmoid near_collinear strong_decay outlier_channels tiny fla_cp_test "
+           "alternating_sign",
+           "T=262144,H=64,K=128"},
+          {"kda.prefill", "chunked@100 chunked@8192 decode replay@16 tp8 varlen resume@100000",
+           "production", "gaussian needle", "T=262144,H=64,K=128"},
+          {"kda.prefill", "sequential cp3 chunked@1000 varlen", "production", "ragged",
+           "T=65553,H=64,K=128,state0=random"},
+          {"kda.prefill", "sequential cp8", "production", "gaussian fla_cp_test",
+           "T=65536,H=32,HV=64,K=128,gate=plain"},
+          {"kda.core", "sequential cp8 decode replay@16", "reference production",
+           "exact_integers zero_beta", "T=65536,H=8,K=128,state0=random"},
+          {"kda.summary", "sequential", "production", "gaussian needle", "T=65536,H=8,K=128"},
+          {"kda.merge", "sequential", "production", "gaussian needle exact_integers",
+           "T=64,H=64,K=128,state0=random"},
+          {"kda.l2norm", "sequential", "reference", "gaussian outlier_channels tiny near_collinear",
+           "T=65536,H=64,K=128"},
+          {"kda.gate", "sequential", "reference", "gaussian needle log_sigmoid saturated",
+           "T=65536,H=64,K=128,gate=bounded T=65536,H=64,K=128,gate=plain"},
+          {"kda.beta", "sequential", "reference", "gaussian saturated", "T=1048576,H=64,K=128"},
+          {"kda.conv", "sequential cp8 chunked@1000", "reference", "gaussian outlier_channels",
+           "T=16384,H=64,K=128,state0=random"},
+          {"kda.out_norm", "sequential", "reference", "gaussian outlier_channels tiny saturated",
+           "T=65536,H=64,K=128"},
+      },
+      {
+          {"kda.prefill/cp8/production:tf32/needle/T=262144,H=64,K=128/seed=42",
+           "contract growth equivalence accuracy"},
+          {"kda.prefill/cp8/production:tf32/needle/T=1048576,H=64,K=128/seed=42",
+           "contract growth equivalence accuracy"},
+          {"kda.prefill/cp8/tf32/needle/T=65536,H=64,K=128/seed=42", "equivalence accuracy"},
+          {"kda.prefill/cp8/reference:reference+merge.dot=tf32/needle/T=65536,H=8,K=128/seed=42",
+           "contract equivalence"},
+          {"kda.prefill/sequential/reference:reference+state=bf16/needle/T=65536,H=8,K=128/seed=42",
+           "contract"},
+      });
+}
+
+}  // namespace
+
+const std::vector<Profile>& profiles() {
+  static const std::vector<Profile> all{quick(), merge(), release()};
+  return all;
+}
+
+}  // namespace numgate
