@@ -17,9 +17,9 @@ struct Constants {
 
   template <class Sites>
   static Constants make(Sites& sites, Eigen::Index K) {
-    using std::exp, std::log, std::sqrt;
-    return {sites.constant(Site::cumsum, Real(Real(1) / log(Real(2)))),
-            sites.constant(Site::norm, Real(Real(1) / sqrt(Real(double(K)))))};
+    using std::sqrt;
+    return {sites.constant(Site::cumsum, log2_of_e<Real>()),
+            sites.constant(Site::norm, Real(sqrt(Real(1.0) / Real(double(K)))))};
   }
 };
 

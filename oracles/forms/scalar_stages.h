@@ -19,7 +19,7 @@ Matrix<typename Sites::Real> l2_norm(Sites& sites, const Matrix<typename Sites::
                                      const typename Sites::Real* scale = nullptr) {
   using Real = typename Sites::Real;
   using M = Matrix<Real>;
-  M r = warp_dot(sites, Site::norm, x, x).array() + Real(Real(1) / Real(1000000));
+  M r = warp_dot(sites, Site::norm, x, x).array() + constant<Real>("1e-6");
   sites.round(Site::norm, r);
   sites.rsqrt(Site::norm, r);
   M y = x;
@@ -51,7 +51,7 @@ Matrix<typename Sites::Real> gate(Sites& sites, const Matrix<typename Sites::Rea
   if (bounded) {
     sites.multiply(Site::gate, g, rates);
     sites.sigmoid(Site::gate, g);
-    sites.multiply(Site::gate, g, M::Constant(g.rows(), g.cols(), Real(-5)));
+    sites.multiply(Site::gate, g, M::Constant(g.rows(), g.cols(), Real(-5.0)));
   } else {
     sites.softplus(Site::gate, g);
     sites.multiply(Site::gate, g, -rates);
@@ -93,8 +93,8 @@ Matrix<typename Sites::Real> out_norm(Sites& sites, const Matrix<typename Sites:
   using Real = typename Sites::Real;
   using M = Matrix<Real>;
   // The mean is exact: the width is a power of two.
-  M r = warp_dot(sites, Site::out_norm, o, o) * Real(Real(1) / Real(double(o.cols())));
-  r.array() += Real(Real(1) / Real(100000));
+  M r = warp_dot(sites, Site::out_norm, o, o) * Real(Real(1.0) / Real(double(o.cols())));
+  r.array() += constant<Real>("1e-5");
   sites.round(Site::out_norm, r);
   sites.rsqrt(Site::out_norm, r);
   M y = o, open = z;

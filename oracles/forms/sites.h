@@ -23,11 +23,19 @@
 
 #include "core/format.h"
 #include "core/site.h"
+#include "oracles/scalars/real.h"
 
 namespace numgate::forms {
 
 template <class Real>
 using Matrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+template <class Real>
+Real log2_of_e() {
+  return constant<Real>(
+      "1."
+      "442695040888963407359924681001892137426645954152985934135449406931109219181185079885526623");
+}
 
 // A matrix and the format that its values are known to be in.
 template <class Real>
@@ -35,6 +43,16 @@ struct Operand {
   Matrix<Real> values;
   Format stored = Format::ieee;
 };
+
+// By argument-dependent lookup, which a member function of the same name would end.
+template <class Real>
+Real apply_sigmoid(const Real& x) {
+  return sigmoid(x);
+}
+template <class Real>
+Real apply_softplus(const Real& x) {
+  return softplus(x);
+}
 
 template <class Scalar>
 class ExactSites {
@@ -44,8 +62,8 @@ class ExactSites {
   void round(Site, Matrix<Real>&) {}
   void multiply(Site, Matrix<Real>& m, const Matrix<Real>& b) { m = m.cwiseProduct(b).eval(); }
   void exp2(Site, Matrix<Real>& m) {
-    using std::exp, std::log;
-    const Real ln2 = log(Real(2));
+    using std::exp;
+    const Real ln2 = Real(1.0) / log2_of_e<Real>();
     map(m, [&](const Real& x) { return Real(exp(x * ln2)); });
   }
   void exp(Site, Matrix<Real>& m) {
@@ -53,18 +71,14 @@ class ExactSites {
     map(m, [](const Real& x) { return Real(exp(x)); });
   }
   void sigmoid(Site, Matrix<Real>& m) {
-    using std::exp;
-    map(m, [](const Real& x) { return Real(Real(1) / (Real(1) + exp(-x))); });
+    map(m, [](const Real& x) { return ::numgate::forms::apply_sigmoid(x); });
   }
   void softplus(Site, Matrix<Real>& m) {
-    using std::exp, std::log1p;
-    map(m, [](const Real& x) {
-      return x > Real(0) ? Real(x + log1p(Real(exp(-x)))) : Real(log1p(Real(exp(x))));
-    });
+    map(m, [](const Real& x) { return ::numgate::forms::apply_softplus(x); });
   }
   void rsqrt(Site, Matrix<Real>& m) {
     using std::sqrt;
-    map(m, [](const Real& x) { return Real(Real(1) / sqrt(x)); });
+    map(m, [](const Real& x) { return Real(Real(1.0) / sqrt(x)); });
   }
   Real constant(Site, const Real& x) { return x; }
   void store(Site, Operand<Real>&) {}

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 namespace numgate::shadow {
 
 // Columns [j, j + width) of b [k n] as a dense panel of `rows` >= k rows; beyond b there is zero.
@@ -40,15 +38,15 @@ struct RowBlock {
 }  // namespace
 
 template <Reading reading>
-static void chain_block(const RowBlock& block, const double* panel, Vec (&c)[kRows][kVectors],
+static void chain_block(const RowBlock& block, const double* panel, Pack (&c)[kRows][kVectors],
                         double offset, Random& random) {
   Random local = random;
   for (std::size_t s = 0; s < block.at.size(); ++s) {
     const double* b = panel + block.at[s] * kWidth;
     for (std::size_t r = 0; r < kRows; ++r)
       for (std::size_t v = 0; v < kVectors; ++v) {
-        const Vec p = block.a[s * kRows + r] * load(b + v * kLanes), x = c[r][v] + p;
-        const Vec q = larger(binade(x) * 0x1p-23, fill(0x1p-149));
+        const Pack p = block.a[s * kRows + r] * load(b + v * kLanes), x = c[r][v] + p;
+        const Pack q = larger(binade(x) * 0x1p-23, broadcast(0x1p-149));
         c[r][v] = rounded<reading>(x, q, p != 0, offset, 1, local);
       }
   }
@@ -69,7 +67,7 @@ void fma_chain(Reading reading, ProductShape s, const double* a, const double* b
       double tile[kRows][kWidth] = {};
       for (std::size_t r = 0; r < rows; ++r)
         std::copy_n(c + (i * kRows + r) * s.n + j, columns, tile[r]);
-      Vec acc[kRows][kVectors];
+      Pack acc[kRows][kVectors];
       for (std::size_t r = 0; r < kRows; ++r)
         for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = load(tile[r] + v * kLanes);
       if (reading == Reading::independent)
@@ -86,23 +84,24 @@ void fma_chain(Reading reading, ProductShape s, const double* a, const double* b
 
 // One step: c + sum of a[i] b[i], i < L.
 template <int L>
-NUMGATE_INLINE Vec tensor_core_step(const double* a, const double* b, Vec c,
-                                    std::int64_t exact_from) {
+NUMGATE_INLINE Pack tensor_core_step(const double* a, const double* b, Pack c,
+                                     std::int64_t exact_from) {
   constexpr std::int64_t bias = field(0);
-  Bits exponent[L], top = bits(larger(binade(c), fill(power(-126)))) & (c != 0);
-  top = top > field(-133) ? top : field(-133) - Bits{};
+  PackBits exponent[L], top = bits_of(larger(binade(c), broadcast(power(-126)))) & (c != 0);
+  top = top > field(-133) ? top : field(-133) - PackBits{};
   for (int i = 0; i < L; ++i) {  // a zero factor puts the sum below the floor
-    exponent[i] = (bits(fill(a[i])) & kExponent) - bias + (bits(load(b + i * kLanes)) & kExponent);
+    exponent[i] =
+        (bits_of(broadcast(a[i])) & kExponent) - bias + (bits_of(load(b + i * kLanes)) & kExponent);
     top = exponent[i] > top ? exponent[i] : top;
   }
-  const Vec scale = from_bits(field(25) - (top - bias)),
-            unscale = from_bits(top - (std::int64_t{25} << 52));
-  Vec sum = integer_part(c * scale);
+  const Pack scale = from_bits(field(25) - (top - bias)),
+             unscale = from_bits(top - (std::int64_t{25} << 52));
+  Pack sum = integer_part(c * scale);
   for (int i = 0; i < L; ++i) {
-    const Vec y = (a[i] * load(b + i * kLanes)) * scale;
+    const Pack y = (a[i] * load(b + i * kLanes)) * scale;
     sum += exponent[i] < top - exact_from ? integer_part(y) : y;
   }
-  return from_bits(bits(sum * unscale) & ~((std::int64_t{1} << 29) - 1));
+  return from_bits(bits_of(sum * unscale) & ~((std::int64_t{1} << 29) - 1));
 }
 
 template <int L>
@@ -129,7 +128,7 @@ static void tensor_core_product(ProductShape s, const std::vector<Pieces>& piece
     for (std::size_t i = 0; i < s.m; ++i) {
       double tile[kLanes] = {};
       std::copy_n(c + i * s.n + j, columns, tile);
-      Vec acc = load(tile);
+      Pack acc = load(tile);
       for (std::size_t step = 0; step < k / L; ++step)
         for (std::size_t p = 0; p < pieces.size(); ++p)
           if (live[(p * s.m + i) * (k / L) + step])

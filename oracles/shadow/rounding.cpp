@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 namespace numgate::shadow {
 
 // Applies f to vectors of x, the last one padded with zeros.
@@ -25,15 +23,17 @@ static void nearest(const FormatInfo& f, double* x, std::size_t n, double offset
   const double smallest = power(f.min_exponent - f.fraction_bits),
                relative = power(-f.fraction_bits);
   // Half an ulp beyond the largest finite number is infinity.
-  const Vec limit = fill(power(f.max_exponent) * (2 - relative / 2));
-  const Vec infinity = fill(std::numeric_limits<double>::infinity());
+  const Pack limit = broadcast(power(f.max_exponent) * (2 - relative / 2));
+  const Pack infinity = broadcast(std::numeric_limits<double>::infinity());
   Random local = random;
   for_vectors(
-      x, n, [&](Vec v, std::size_t, std::size_t) __attribute__((always_inline)) {
-        const Vec q = larger(binade(v) * relative, fill(smallest));
-        const Vec y = rounded<reading>(v, q, nearest_multiple(v, q) != v, offset, amplitude, local);
-        const Bits sign = bits(y) & ~kMagnitude, over = from_bits(bits(y) & kMagnitude) >= limit;
-        return from_bits((over & (bits(infinity) | sign)) | (~over & bits(y)));
+      x, n, [&](Pack v, std::size_t, std::size_t) __attribute__((always_inline)) {
+        const Pack q = larger(binade(v) * relative, broadcast(smallest));
+        const Pack y =
+            rounded<reading>(v, q, nearest_multiple(v, q) != v, offset, amplitude, local);
+        const PackBits sign = bits_of(y) & ~kMagnitude,
+                       over = from_bits(bits_of(y) & kMagnitude) >= limit;
+        return from_bits((over & (bits_of(infinity) | sign)) | (~over & bits_of(y)));
       });
   random = local;
 }
@@ -45,8 +45,8 @@ void round_to(Format format, Reading reading, double* x, std::size_t n, double o
     const double smallest = power(f.min_exponent - f.fraction_bits),
                  relative = power(-f.fraction_bits);
     for_vectors(
-        x, n, [&](Vec v, std::size_t, std::size_t) __attribute__((always_inline)) {
-          const Vec q = larger(binade(v) * relative, fill(smallest));
+        x, n, [&](Pack v, std::size_t, std::size_t) __attribute__((always_inline)) {
+          const Pack q = larger(binade(v) * relative, broadcast(smallest));
           return integer_part(v / q) * q;
         });
   } else if (reading == Reading::independent) {
@@ -60,11 +60,11 @@ template <Reading reading>
 static void product(double* x, const double* b, std::size_t n, double offset, Random& random) {
   Random local = random;
   for_vectors(
-      x, n, [&](Vec v, std::size_t i, std::size_t count) __attribute__((always_inline)) {
+      x, n, [&](Pack v, std::size_t i, std::size_t count) __attribute__((always_inline)) {
         double tail[kLanes] = {};
         if (count < kLanes) std::copy(b + i, b + i + count, tail);
-        const Vec factor = count < kLanes ? load(tail) : load(b + i), p = v * factor;
-        const Vec q = larger(binade(p) * 0x1p-23, fill(0x1p-149));
+        const Pack factor = count < kLanes ? load(tail) : load(b + i), p = v * factor;
+        const Pack q = larger(binade(p) * 0x1p-23, broadcast(0x1p-149));
         return rounded<reading>(p, q, (p != 0) & (factor != 1), offset, 1, local);
       });
   random = local;
@@ -94,14 +94,14 @@ void exp2(double* x, std::size_t n) {
                                  4.445538271870811e-10,
                                  2.5678435993488196e-11};
   for_vectors(
-      x, n, [&](Vec v, std::size_t, std::size_t) __attribute__((always_inline)) {
-        const Vec low = fill(-1020), high = fill(1020);
+      x, n, [&](Pack v, std::size_t, std::size_t) __attribute__((always_inline)) {
+        const Pack low = broadcast(-1020), high = broadcast(1020);
         v = v > low ? v : low;
         v = v < high ? v : high;
-        const Vec whole = nearest_multiple(v, fill(1)), f = v - whole;
-        Vec p = fill(c[12]);
+        const Pack whole = nearest_multiple(v, broadcast(1)), f = v - whole;
+        Pack p = broadcast(c[12]);
         for (int i = 11; i >= 0; --i) p = p * f + c[i];
-        return p * from_bits((__builtin_convertvector(whole, Bits) + 1023) << 52);
+        return p * from_bits((__builtin_convertvector(whole, PackBits) + 1023) << 52);
       });
 }
 

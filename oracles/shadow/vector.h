@@ -1,26 +1,19 @@
-// Eight doubles at a time, and the bit tricks of rounding on them. Compiler vectors: AVX-512 where
-// the machine has it, shorter instructions elsewhere, the same values everywhere.
+// The bit tricks of rounding, on eight doubles at a time, and the noise that roundings are drawn
+// from.
 #pragma once
 #include <cstdint>
 #include <cstring>
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpsabi"  // everything here is inlined: no vector crosses a call
+#include "oracles/scalars/pack.h"
 
 namespace numgate::shadow {
 
-inline constexpr int kLanes = 8;
-typedef double Vec __attribute__((vector_size(64)));
-typedef std::int64_t Bits __attribute__((vector_size(64)));
-typedef double LooseVec __attribute__((vector_size(64), aligned(8), may_alias));
-
-#define NUMGATE_INLINE __attribute__((always_inline)) inline
-
-NUMGATE_INLINE Vec load(const double* p) { return *reinterpret_cast<const LooseVec*>(p); }
-NUMGATE_INLINE void save(double* p, Vec v) { *reinterpret_cast<LooseVec*>(p) = v; }
-NUMGATE_INLINE Vec fill(double x) { return x - Vec{}; }
-NUMGATE_INLINE Bits bits(Vec v) { return reinterpret_cast<Bits>(v); }
-NUMGATE_INLINE Vec from_bits(Bits b) { return reinterpret_cast<Vec>(b); }
+NUMGATE_INLINE Pack load(const double* p) {
+  Pack v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+NUMGATE_INLINE void save(double* p, Pack v) { std::memcpy(p, &v, sizeof v); }
 
 inline constexpr std::int64_t kExponent = 0x7ff0000000000000, kMagnitude = 0x7fffffffffffffff;
 // The exponent field of 2^e.
@@ -28,16 +21,18 @@ constexpr std::int64_t field(int e) { return std::int64_t{e + 1023} << 52; }
 constexpr double power(int e) { return __builtin_bit_cast(double, field(e)); }
 
 // The largest power of two <= |v|, 0 for 0.
-NUMGATE_INLINE Vec binade(Vec v) { return from_bits(bits(v) & kExponent); }
+NUMGATE_INLINE Pack binade(Pack v) { return from_bits(bits_of(v) & kExponent); }
 // Of non-negative values, or of 0 and powers of two.
-NUMGATE_INLINE Vec larger(Vec a, Vec b) { return from_bits(bits(a) > bits(b) ? bits(a) : bits(b)); }
+NUMGATE_INLINE Pack larger(Pack a, Pack b) {
+  return from_bits(bits_of(a) > bits_of(b) ? bits_of(a) : bits_of(b));
+}
 // Toward zero to an integer, |v| < 2^63.
-NUMGATE_INLINE Vec integer_part(Vec v) {
-  return __builtin_convertvector(__builtin_convertvector(v, Bits), Vec);
+NUMGATE_INLINE Pack integer_part(Pack v) {
+  return __builtin_convertvector(__builtin_convertvector(v, PackBits), Pack);
 }
 // To the nearest multiple of q, a power of two, ties to even; |v| < 2^51 q.
-NUMGATE_INLINE Vec nearest_multiple(Vec v, Vec q) {
-  const Vec big = q * 0x1.8p52;
+NUMGATE_INLINE Pack nearest_multiple(Pack v, Pack q) {
+  const Pack big = q * 0x1.8p52;
   return (v + big) - big;
 }
 
@@ -54,11 +49,11 @@ class Random {
     }
   }
   // Uniform in [-1/2, 1/2) times 2^64: whoever uses it scales anyway.
-  NUMGATE_INLINE Vec next() {
+  NUMGATE_INLINE Pack next() {
     state_ ^= state_ << 13;
     state_ ^= state_ >> 7;
     state_ ^= state_ << 17;
-    return __builtin_convertvector(reinterpret_cast<Bits>(state_), Vec);
+    return __builtin_convertvector(reinterpret_cast<PackBits>(state_), Pack);
   }
 
  private:
@@ -75,17 +70,15 @@ enum class Reading : std::uint8_t {
 
 // v rounded where `where` holds (all bits set), to the grid of spacing q; `offset` in units of q.
 template <Reading reading>
-NUMGATE_INLINE Vec rounded(Vec v, Vec q, Bits where, double offset, double amplitude,
-                           Random& random) {
+NUMGATE_INLINE Pack rounded(Pack v, Pack q, PackBits where, double offset, double amplitude,
+                            Random& random) {
   if constexpr (reading == Reading::independent) {
-    return v + from_bits(bits(random.next() * (q * (amplitude * 0x1p-64))) & where);
+    return v + from_bits(bits_of(random.next() * (q * (amplitude * 0x1p-64))) & where);
   } else {
-    const Vec shift = q * offset;
-    const Vec error = (nearest_multiple(v + shift, q) - shift) - v;
-    return v + from_bits(bits(error * amplitude) & where);
+    const Pack shift = q * offset;
+    const Pack error = (nearest_multiple(v + shift, q) - shift) - v;
+    return v + from_bits(bits_of(error * amplitude) & where);
   }
 }
 
 }  // namespace numgate::shadow
-
-#pragma GCC diagnostic pop
