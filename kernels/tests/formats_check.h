@@ -1,6 +1,8 @@
 // Conversions computed another way, in double: the value is divided by the format's unit in its
 // binade, which is exact, and rounded to an integer by the processor.
 #pragma once
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -20,15 +22,21 @@ struct Target {
   Ties ties = Ties::even;
 };
 
+inline double power_of_two(int exponent) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(1023 + exponent) << 52);
+}
+
 // The value that `x` (no NaN) takes in the format.
 inline double rounded(float x, const Target& t) {
   const double v = x;
   if (std::isinf(v)) return t.overflow == Overflow::clamp ? std::copysign(t.largest, v) : v;
   if (v == 0) return v;
-  const int exponent = std::max(std::ilogb(v), t.min_exponent);
-  const double units = std::ldexp(v, t.fraction_bits - exponent);
+  // Subnormals lie below every min_exponent.
+  const int exponent =
+      std::max(static_cast<int>(__float_as_uint(x) >> 23 & 255) - 127, t.min_exponent);
+  const double units = v * power_of_two(t.fraction_bits - exponent);
   const double whole = t.ties == Ties::even ? std::nearbyint(units) : std::round(units);
-  const double result = std::copysign(std::ldexp(whole, exponent - t.fraction_bits), v);
+  const double result = std::copysign(whole * power_of_two(exponent - t.fraction_bits), v);
   if (std::abs(result) <= t.largest) return result;
   return std::copysign(t.overflow == Overflow::clamp ? t.largest : INFINITY, v);
 }
