@@ -12,7 +12,7 @@ struct Line {
 };
 
 struct ControlLine {
-  const char *id, *rules, *why = "";
+  const char *id, *rules, *why;
 };
 
 std::vector<std::string> words(const std::string& text) {
@@ -125,10 +125,10 @@ Profile quick() {
            "one merge product in TF32"},
           {"kda.prefill/cp8/reference:reference+handoff=bf16/needle/T=1024/seed=42",
            "contract equivalence", "summaries exchanged in bf16"},
-          {"kda.prefill/sequential/reference:reference+state=bf16/needle/T=1024/seed=42", "contract",
-           "the carried state stored in bf16"},
-          {"kda.prefill/sequential/reference:reference+gamma=bf16/needle/T=1024/seed=42", "contract",
-           "the decay rounded to bf16"},
+          {"kda.prefill/sequential/reference:reference+state=bf16/needle/T=1024/seed=42",
+           "contract", "the carried state stored in bf16"},
+          {"kda.prefill/sequential/reference:reference+gamma=bf16/needle/T=1024/seed=42",
+           "contract", "the decay rounded to bf16"},
       });
 }
 
@@ -184,20 +184,23 @@ Profile merge() {
       },
       {
           {"kda.prefill/cp8/production:tf32/needle/T=16384,K=128/seed=42",
-           "contract growth equivalence accuracy"},
+           "contract growth equivalence accuracy",
+           "the context-parallel chain and merge run in TF32, and the error grows"},
           {"kda.prefill/cp8/production:tf32/needle/T=65536,K=128/seed=42",
-           "contract growth equivalence accuracy"},
-          {"kda.prefill/cp8/tf32/needle/T=4096,K=128/seed=42", "equivalence accuracy"},
+           "contract growth equivalence accuracy",
+           "the context-parallel chain and merge run in TF32, and the error grows"},
+          {"kda.prefill/cp8/tf32/needle/T=4096,K=128/seed=42", "equivalence accuracy",
+           "TF32 declared as it runs: the cut costs more than rounding"},
           {"kda.prefill/cp8/reference:reference+merge.dot=tf32/needle/T=4096,K=128/seed=42",
-           "contract equivalence"},
+           "contract equivalence", "one merge product in TF32"},
           {"kda.prefill/cp8/reference:reference+summary.chain=tf32/needle/T=4096,K=128/seed=42",
-           "contract equivalence"},
+           "contract equivalence", "the chain of a segment's map in TF32"},
           {"kda.prefill/cp8/reference:reference+handoff=bf16/needle/T=1024/seed=42",
-           "contract equivalence"},
+           "contract equivalence", "summaries exchanged in bf16"},
           {"kda.prefill/sequential/reference:reference+state=bf16/needle/T=4096/seed=42",
-           "contract"},
+           "contract", "the carried state stored in bf16"},
           {"kda.prefill/sequential/reference:reference+gamma=bf16/needle/T=4096/seed=42",
-           "contract"},
+           "contract", "the decay rounded to bf16"},
       });
 }
 
@@ -238,14 +241,17 @@ Profile release() {
       },
       {
           {"kda.prefill/cp8/production:tf32/needle/T=262144,H=64,K=128/seed=42",
-           "contract growth equivalence accuracy"},
+           "contract growth equivalence accuracy",
+           "the context-parallel chain and merge run in TF32, and the error grows"},
           {"kda.prefill/cp8/production:tf32/needle/T=1048576,H=64,K=128/seed=42",
-           "contract growth equivalence accuracy"},
-          {"kda.prefill/cp8/tf32/needle/T=65536,H=64,K=128/seed=42", "equivalence accuracy"},
+           "contract growth equivalence accuracy",
+           "the context-parallel chain and merge run in TF32, and the error grows"},
+          {"kda.prefill/cp8/tf32/needle/T=65536,H=64,K=128/seed=42", "equivalence accuracy",
+           "TF32 declared as it runs: the cut costs more than rounding"},
           {"kda.prefill/cp8/reference:reference+merge.dot=tf32/needle/T=65536,H=8,K=128/seed=42",
-           "contract equivalence"},
+           "contract equivalence", "one merge product in TF32"},
           {"kda.prefill/sequential/reference:reference+state=bf16/needle/T=65536,H=8,K=128/seed=42",
-           "contract"},
+           "contract", "the carried state stored in bf16"},
       });
 }
 

@@ -44,6 +44,7 @@ TEST(Profiles, CasesAreUniqueAndTheirFamiliesApply) {
     EXPECT_FALSE(p.controls.empty());
     for (const auto& control : p.controls) {
       EXPECT_FALSE(control.rules.empty()) << control.c.id();
+      EXPECT_FALSE(control.why.empty()) << control.c.id();
       EXPECT_FALSE(ids(p.cases).contains(control.c.id()));
     }
   }
