@@ -52,7 +52,7 @@ std::string reasons_table(const CellResult& cell) {
       sites += (sites.empty() ? "<code>" : " <code>") + html_text(site) + "</code>";
     out += fmt::format(
         "<tr><td><b>{}</b>{}</td><td class=\"n\">{}</td><td "
-        "class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}"
+        "class=\"n\">{}</td><td class=\"place\">{}</td><td>{}</td><td>{}"
         "</td></tr>\n",
         html_text(r.rule),
         r.waived_by.empty() ? "" : "<br><small>waived by " + html_text(r.waived_by) + "</small>",

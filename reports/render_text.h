@@ -1,4 +1,4 @@
-// What the renderers share: words for numbers and verdicts, the matrix, the order of failures.
+// What the renderers share: words for verdicts, the matrix, the order of failures.
 #pragma once
 #include <map>
 #include <string>
@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "reports/report.h"
+#include "reports/text.h"
 
 namespace numgate {
 
-std::string number_text(double x);       // three digits: `0.0102`, `9,900`, `1.2e-7`, `inf`
-std::string count_text(std::int64_t n);  // `1,048,576`
-std::string verdict_words(Verdict v);    // `NOT VERIFIED`
+std::string verdict_words(Verdict v);  // `NOT VERIFIED`
 std::string join(const std::vector<std::string>& words, std::string_view separator);
 std::string place_text(const Reason& reason);  // `rank 7, token 5,120`, or empty
 

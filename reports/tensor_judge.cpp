@@ -12,6 +12,7 @@
 #include "reports/curve.h"
 #include "reports/score.h"
 #include "reports/slope.h"
+#include "reports/text.h"
 
 namespace numgate {
 namespace {
@@ -64,11 +65,10 @@ Reason growth_reason(const Case& c, const std::string& tensor, std::string_view 
   reason.limit = policy.thresholds.growth;
   reason.tensor = tensor;
   reason.text = fmt::format(
-      "score of {} grows with {} as t^{:.2f} (99 % interval {:.2f} to {:.2f}): {:.3g} at {}, "
-      "{:.3g} "
+      "score of {} grows with {} as t^{:.2f} (99 % interval {:.2f} to {:.2f}): {} at {}, {} "
       "projected to {} tokens",
-      tensor, along, slope.value, slope.low, slope.high, w, slope.end,
-      project(w, slope, slope.value, policy), policy.target_context);
+      tensor, along, slope.value, slope.low, slope.high, number_text(w), count_text(slope.end),
+      number_text(project(w, slope, slope.value, policy)), count_text(policy.target_context));
   return reason;
 }
 
@@ -153,13 +153,14 @@ class TensorJudge {
         first = &tensor_.keys[i];
     if (!first) return;
     const double worst = *std::max_element(w.begin(), w.end());
-    place(add(rule, worst, limit,
-              fmt::format("{} of {} reaches {:.3g}, limit {:.3g}; first beyond it: {}", what,
-                          tensor_.tensor, worst, limit,
-                          tensor_.is_state
-                              ? fmt::format("the state after token {}", first->end)
-                              : fmt::format("tokens {} to {}", first->begin, first->end - 1))),
-          *first, first->begin);
+    place(
+        add(rule, worst, limit,
+            fmt::format("{} of {} reaches {}, limit {}; first beyond it: {}", what, tensor_.tensor,
+                        number_text(worst), number_text(limit),
+                        tensor_.is_state ? "the state after token " + count_text(first->end)
+                                         : fmt::format("tokens {} to {}", count_text(first->begin),
+                                                       count_text(first->end - 1)))),
+        *first, first->begin);
   }
 
   void judge_windows() {
@@ -185,8 +186,8 @@ class TensorJudge {
     const auto head = static_cast<std::int64_t>(*first) % tensor_.heads;
     Reason& reason =
         add("contract", worst, limit,
-            fmt::format("{} of {} reaches {:.3g}, limit {:.3g}; first beyond it: token {}", what,
-                        tensor_.tensor, worst, limit, token));
+            fmt::format("{} of {} reaches {}, limit {}; first beyond it: token {}", what,
+                        tensor_.tensor, number_text(worst), number_text(limit), count_text(token)));
     reason.token = token;
     reason.head = head;
     for (const WindowKey& key : tensor_.keys)
@@ -326,7 +327,8 @@ class TensorJudge {
         projected =
             std::max(relative, std::min(1.0, project(relative, *slope, slope->low, policy_)));
       out_.error.relative = std::max(out_.error.relative, relative);
-      if (first || projected > out_.error.projected) {
+      // By the error itself where projections meet at their cap.
+      if (first || std::pair(projected, relative) > std::pair(out_.error.projected, worst_error)) {
         out_.error.projected = projected;
         out_.error.slope = slope;
         worst = key;
@@ -337,9 +339,10 @@ class TensorJudge {
     if (out_.error.projected > cell_.budget) {
       Reason& reason =
           add("accuracy", out_.error.projected, cell_.budget,
-              fmt::format("relative error of {} is {:.3g}, {:.3g} at {} tokens; budget {:.3g}",
-                          tensor_.tensor, worst_error, out_.error.projected,
-                          std::max(policy_.target_context, c_.shape.T), cell_.budget));
+              fmt::format("relative error of {} is {}, {} at {} tokens; budget {}", tensor_.tensor,
+                          number_text(worst_error), number_text(out_.error.projected),
+                          count_text(std::max(policy_.target_context, c_.shape.T)),
+                          number_text(cell_.budget)));
       reason.head = worst.first;
       reason.rank = worst.second;
       for (std::size_t i = tensor_.keys.size(); i-- > 0;)

@@ -16,8 +16,7 @@
     return x >= 1024 ? x / 1024 + "k" : String(x);
   }
   function power(x) {
-    const e = Math.round(Math.log10(x));
-    return e >= -2 && e <= 3 ? String(Number(x.toPrecision(3))) : "1e" + e;
+    return x >= 0.0099 && x <= 1001 ? String(Number(x.toPrecision(3))) : x.toExponential(0).replace("+", "");
   }
   function points(curve, member) {
     return curve.token.map((t, i) => ({ x: t, y: number(curve[member][i]) })).filter(plottable);
@@ -32,7 +31,7 @@
     return out.filter(plottable);
   }
   function line(label, data, colour, dash, width) {
-    return { label: label, data: data, showLine: true, pointRadius: 0, borderColor: colour, borderDash: dash || [], borderWidth: width || 1.5, fill: false };
+    return { label: label, data: data, showLine: true, pointRadius: 0, pointStyle: "line", borderColor: colour, borderDash: dash || [], borderWidth: width || 1.5, fill: false };
   }
   function level(label, y, from, to) {
     return line(label, [{ x: from, y: y }, { x: to, y: y }], "#a8320a", [2, 3], 1.2);
@@ -55,12 +54,14 @@
     const ys = [].concat.apply([], sets.map((s) => s.data.map((p) => p.y)));
     if (!ys.length) return;
     const low = Math.min.apply(null, ys), high = Math.max.apply(null, ys);
-    const ticks = (base, lo, hi) => {
-      const out = [];
-      for (let v = Math.pow(base, Math.floor(Math.log(lo) / Math.log(base) + 1e-9)); v <= hi * 1.0001; v *= base)
-        if (v >= lo * 0.9999) out.push({ value: v });
-      return out;
-    };
+    // Powers of 4 along the context; 1, 2, 5 of each decade up the side, or the decades alone.
+    const octaves = [], sides = [];
+    for (let v = 64; v <= to * 1.0001; v *= 4) if (v >= from * 0.9999) octaves.push({ value: v });
+    for (let e = Math.floor(Math.log10(low)) - 1; e <= Math.log10(high) + 1; e++)
+      (high / low > 60 ? [1] : [1, 2, 5]).forEach((m) => {
+        const v = m * Math.pow(10, e);
+        if (v >= low / 1.6 && v <= high * 1.6) sides.push({ value: v });
+      });
     new Chart(canvas, {
       type: "scatter",
       data: { datasets: sets.filter((s) => s.data.length) },
@@ -68,14 +69,14 @@
         animation: false, maintainAspectRatio: false, devicePixelRatio: Math.max(2, window.devicePixelRatio || 1),
         plugins: {
           title: { display: true, text: title, color: "#1c2430", font: { size: 13, weight: "600" } },
-          legend: { position: "bottom", labels: { usePointStyle: true, boxWidth: 8, padding: 8, color: "#1c2430", font: { size: 11 } } },
+          legend: { position: "bottom", labels: { usePointStyle: true, boxWidth: 16, boxHeight: 6, padding: 9, color: "#1c2430", font: { size: 11 } } },
           tooltip: { callbacks: { label: (c) => c.dataset.label + ": " + c.parsed.y.toPrecision(3) + " at " + Math.round(c.parsed.x).toLocaleString("en") } },
         },
         scales: {
           x: { type: "logarithmic", min: from, max: to, title: { display: true, text: "token position" },
-               afterBuildTicks: (axis) => { axis.ticks = ticks(4, from, to); }, ticks: { callback: tokens, maxRotation: 0 }, grid: { color: "#e8ecf0" } },
+               afterBuildTicks: (axis) => { axis.ticks = octaves; }, ticks: { callback: tokens, maxRotation: 0 }, grid: { color: "#e8ecf0" } },
           y: { type: "logarithmic", min: low / 1.6, max: high * 1.6, title: { display: true, text: unit },
-               afterBuildTicks: (axis) => { axis.ticks = ticks(high / low > 30 ? 10 : 2, low / 1.6, high * 1.6); }, ticks: { callback: power }, grid: { color: "#e8ecf0" } },
+               afterBuildTicks: (axis) => { axis.ticks = sides; }, ticks: { callback: power }, grid: { color: "#e8ecf0" } },
         },
       },
     });

@@ -79,7 +79,7 @@ bool has_rule(const CellResult& cell, const std::string& rule) {
   return false;
 }
 
-const Reason& reason(const CellResult& cell, const std::string& rule) {
+Reason reason(const CellResult& cell, const std::string& rule) {
   for (const Reason& r : cell.reasons)
     if (r.rule == rule) return r;
   throw std::out_of_range("no reason of rule " + rule);

@@ -26,6 +26,6 @@ void add_control(TensorProfile& tensor, double error, double shadow);
 CellEvidence healthy(const std::string& id);
 
 bool has_rule(const CellResult& cell, const std::string& rule);
-const Reason& reason(const CellResult& cell, const std::string& rule);  // the first; throws if none
+Reason reason(const CellResult& cell, const std::string& rule);  // the first; throws if none
 
 }  // namespace numgate

@@ -115,7 +115,7 @@ TEST(Growth, PackedSequencesAreContextsOfTheirOwn) {
 
 TEST(Projection, OfTheErrorToTheTarget) {
   // Relative error of the whole, carried on with the lower bound of its slope.
-  const CellEvidence evidence = power_law(1e-3, 0.5, 4096);
+  const CellEvidence evidence = power_law(1, 0.5, 4096);
   Policy policy = default_policy();
   policy.target_context = 4 * 4096;
   const CellResult cell = judge(evidence, policy);
@@ -132,7 +132,7 @@ TEST(Projection, OnlyOfASlopeAboveItsThreshold) {
   const CellResult flat = judge(power_law(1, 0.1, 4096), default_policy());
   EXPECT_EQ(flat.error.projected, flat.error.relative);
   Policy policy = default_policy();
-  const CellEvidence evidence = power_law(1e-2, 0.3, 4096);
+  const CellEvidence evidence = power_law(1, 0.3, 4096);
   policy.thresholds.error_slope = judge(evidence, policy).error.slope->low;
   EXPECT_EQ(judge(evidence, policy).error.projected, judge(evidence, policy).error.relative);
   policy.thresholds.error_slope = std::nextafter(policy.thresholds.error_slope, 0);

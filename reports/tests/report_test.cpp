@@ -76,7 +76,7 @@ TEST(Report, Controls) {
   EXPECT_EQ(report.verdict, Verdict::ERROR);
   EXPECT_EQ(exit_code(report), ExitCode::oracle_invalid);
 
-  named.rules = {"contract", "growth"};  // it fails, but not for all the reasons named
+  named.rules = {"contract", "accuracy"};  // it fails, but not for all the reasons named
   report = report_of({failing()}, {named});
   EXPECT_EQ(report.cells[0].verdict, Verdict::FAIL);
   EXPECT_EQ(exit_code(report), ExitCode::oracle_invalid);
