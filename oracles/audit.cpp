@@ -20,7 +20,8 @@ void AuditRecord::require() const {
 }
 
 double difference(const DD& a, const Mpfr256& b) {
-  Mpfr256 d = exactly<Mpfr256>(a);
+  Mpfr256 d;
+  assign_exactly(d, a);
   d -= b;
   return std::abs(to_double(d));
 }
@@ -33,8 +34,8 @@ void ColumnAudit::walk(const OperandTile& tile, std::int64_t t0, std::int64_t n,
                            std::vector<Mpfr256>& to) {
     to.resize(static_cast<std::size_t>(K));
     for (std::int64_t d = 0; d < K; ++d)
-      to[static_cast<std::size_t>(d)] =
-          exactly<Mpfr256>(from[static_cast<std::size_t>(token * K + d)]);
+      assign_exactly(to[static_cast<std::size_t>(d)],
+                     from[static_cast<std::size_t>(token * K + d)]);
   };
   const auto here = [&](const char* what, std::int64_t i) {
     return std::string(what) + " of head " + std::to_string(head_) + ", column " +

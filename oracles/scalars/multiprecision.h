@@ -36,6 +36,9 @@ Real exactly(const DoubleDouble<double>& x) {
   r += x.lo;
   return r;
 }
+// The same by writing the significand, a fifth of the time: an audit converts three numbers for
+// every four products.
+void assign_exactly(Mpfr256& r, const DoubleDouble<double>& x);
 
 // s += a b with one rounding, and without a temporary.
 template <unsigned Digits>
