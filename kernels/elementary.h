@@ -1,0 +1,244 @@
+#pragma once
+
+// float32 elementary functions with the same bits under g++ (-ffp-contract=off) and nvcc
+// (-fmad=false): explicit fma, correctly rounded + - * / sqrt, integer bit operations, no tables.
+// A NaN result is always 0x7fffffff, the NaN of NVIDIA arithmetic. Subnormals are kept.
+//
+// kXMaxUlp: the largest error over all 2^32 arguments, in ulps of the binade of the exact result
+// (2^-149 for subnormal results), measured by tests/elementary_exhaustive_test.cpp.
+
+#include <cmath>
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define NUMGATE_ELEMENTARY __host__ __device__ __forceinline__
+#else
+#define NUMGATE_ELEMENTARY inline
+#endif
+
+namespace numgate::elementary {
+
+inline constexpr double kExp2MaxUlp = 0.714;
+inline constexpr double kLog2MaxUlp = 0.994;
+inline constexpr double kExpMaxUlp = 0.703;
+inline constexpr double kLog1pMaxUlp = 0.973;
+inline constexpr double kSigmoidMaxUlp = 1.475;
+inline constexpr double kSoftplusMaxUlp = 1.582;
+inline constexpr double kSiluMaxUlp = 1.484;
+inline constexpr double kRsqrtMaxUlp = 0.501;
+inline constexpr double kTanhMaxUlp = 1.503;
+inline constexpr double kErfMaxUlp = 1.054;
+
+namespace detail {
+
+NUMGATE_ELEMENTARY uint32_t bits(float x) { return __builtin_bit_cast(uint32_t, x); }
+NUMGATE_ELEMENTARY float from_bits(uint32_t b) { return __builtin_bit_cast(float, b); }
+NUMGATE_ELEMENTARY float nan() { return from_bits(0x7fffffff); }
+NUMGATE_ELEMENTARY float infinity() { return from_bits(0x7f800000); }
+NUMGATE_ELEMENTARY float magnitude(float x) { return from_bits(bits(x) & 0x7fffffff); }
+NUMGATE_ELEMENTARY float with_sign(float x, float sign) {
+  return from_bits(bits(x) | (bits(sign) & 0x80000000));
+}
+// NaN passes.
+NUMGATE_ELEMENTARY float clamp(float x, float low, float high) {
+  return x < low ? low : x > high ? high : x;
+}
+// To the nearest integer, ties to even, for |x| < 2^22.
+NUMGATE_ELEMENTARY float nearest(float x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
+
+// 2^n, -149 <= n <= 127.
+NUMGATE_ELEMENTARY float power_of_two(int n) {
+  return from_bits(n < -126 ? 1u << (n + 149) : static_cast<uint32_t>(n + 127) << 23);
+}
+
+// 2^n e^(r + low), |r| <= ln2 / 2, low below an ulp of r, n <= 128. One rounding at the end, also
+// where the result is subnormal: below n = -149 the excess moves from n to r, where all that
+// matters is whether e^r is above 1/2.
+NUMGATE_ELEMENTARY float scaled_exp(float r, float low, int n) {
+  // (e^r - 1 - r) / r^2, degree 4 on |r| < 0.3467.
+  float q = 0x1.694cd2p-10f;
+  q = fmaf(q, r, 0x1.123988p-7f);
+  q = fmaf(q, r, 0x1.555a26p-5f);
+  q = fmaf(q, r, 0x1.555492p-3f);
+  q = fmaf(q, r, 0x1.fffffap-2f);
+  const float tail = fmaf(fmaf(q, r, low), r, low);
+  // The head, a multiple of 2^-24, times 2^n must be exact; where it would not be the head is 1.
+  const float head = n < -125 ? 1.0f : 1.0f + r;
+  const float scale = power_of_two(n > 0 ? n - 1 : n);
+  const float y = fmaf((r - (head - 1.0f)) + tail, scale, head * scale);
+  return n > 0 ? y + y : y;
+}
+
+// 2^k e^x for -104.8 <= x + k ln2 <= 89; the caller clamps.
+NUMGATE_ELEMENTARY float scaled_exp_of(float x, int k) {
+  float n = nearest(x * 0x1.715476p0f);
+  n = n < -149.0f - k ? -149.0f - k : n;
+  const float head = fmaf(n, -0x1.62e430p-1f, x);
+  const float r = fmaf(n, 0x1.05c610p-29f, head);
+  const float low = fmaf(n, 0x1.05c610p-29f, head - r);
+  return scaled_exp(r, low, static_cast<int>(n) + k);
+}
+
+// log(1 + t) - t for -1/3 <= t <= 1/3, degree 10.
+NUMGATE_ELEMENTARY float log1p_tail(float t) {
+  float q = -0x1.080c9ep-3f;
+  q = fmaf(q, t, 0x1.1e73a0p-3f);
+  q = fmaf(q, t, -0x1.f30e36p-4f);
+  q = fmaf(q, t, 0x1.1ed424p-3f);
+  q = fmaf(q, t, -0x1.559de4p-3f);
+  q = fmaf(q, t, 0x1.99d05ep-3f);
+  q = fmaf(q, t, -0x1.fffefep-3f);
+  q = fmaf(q, t, 0x1.555506p-2f);
+  const float s = t * t;
+  const float s_low = fmaf(t, t, -s);
+  return fmaf(-0.5f, s, fmaf(-0.5f, s_low, s * t * q));
+}
+
+// (x + x_low) / (1 + e), 0 <= e <= 1; the residual makes the roundings of 1 + e and 1 / d good.
+NUMGATE_ELEMENTARY float over_one_plus(float x, float x_low, float e) {
+  const float d = 1.0f + e;
+  const float d_low = e - (d - 1.0f);
+  const float reciprocal = 1.0f / d;
+  const float q = x * reciprocal;
+  return fmaf(fmaf(-q, d, x) + fmaf(-q, d_low, x_low), reciprocal, q);
+}
+
+// The exponent e for which 2/3 <= m 2^-e < 4/3, times 2^23.
+NUMGATE_ELEMENTARY uint32_t exponent_bits(float m) { return (bits(m) - 0x3f2aaaab) & 0xff800000; }
+
+}  // namespace detail
+
+NUMGATE_ELEMENTARY float exp2(float x) {
+  if (x != x) return detail::nan();
+  x = detail::clamp(x, -151.0f, 128.0f);
+  float n = detail::nearest(x);
+  n = n < -149.0f ? -149.0f : n;
+  const float f = x - n;
+  const float r = f * 0x1.62e430p-1f;
+  const float low = fmaf(f, -0x1.05c610p-29f, fmaf(f, 0x1.62e430p-1f, -r));
+  return detail::scaled_exp(r, low, static_cast<int>(n));
+}
+
+NUMGATE_ELEMENTARY float exp(float x) {
+  if (x != x) return detail::nan();
+  return detail::scaled_exp_of(detail::clamp(x, -104.6f, 89.0f), 0);
+}
+
+NUMGATE_ELEMENTARY float log2(float x) {
+  if (x == 0.0f) return -detail::infinity();
+  if (!(x > 0.0f)) return detail::nan();
+  if (x == detail::infinity()) return x;
+  const bool subnormal = x < 0x1p-126f;
+  const uint32_t m = detail::bits(subnormal ? x * 0x1p24f : x);
+  const uint32_t exponent = detail::exponent_bits(detail::from_bits(m));
+  const float e = static_cast<float>(static_cast<int32_t>(exponent) >> 23) - (subnormal ? 24 : 0);
+  const float t = detail::from_bits(m - exponent) - 1.0f;
+  const float h = t * 0x1.715476p0f;
+  float low = fmaf(t, 0x1.4ae0c0p-26f, fmaf(t, 0x1.715476p0f, -h));
+  low = fmaf(detail::log1p_tail(t), 0x1.715476p0f, low);
+  const float head = e + h;
+  return head + ((h - (head - e)) + low);
+}
+
+NUMGATE_ELEMENTARY float log1p(float x) {
+  if (x == -1.0f) return -detail::infinity();
+  if (!(x > -1.0f)) return detail::nan();
+  if (x == 0.0f || x == detail::infinity()) return x;
+  // 1 + x = 2^e (1 + t + t_low)
+  const uint32_t exponent = detail::exponent_bits(1.0f + x);
+  const int e = static_cast<int32_t>(exponent) >> 23;
+  const float s = detail::from_bits(detail::bits(x) - exponent);
+  const float a = detail::power_of_two(-e) - 1.0f;
+  const float t = a + s;
+  const float t_low = (a - t) + s;
+  // ln2 = 0x1.62e4p-1 + 0x1.7f7d1cp-20; e times the first is exact.
+  const float h = static_cast<float>(e) * 0x1.62e4p-1f;
+  const float low = fmaf(static_cast<float>(e), 0x1.7f7d1cp-20f, fmaf(-t, t_low, t_low));
+  const float head = h + t;
+  return head + ((t - (head - h)) + (low + detail::log1p_tail(t)));
+}
+
+NUMGATE_ELEMENTARY float sigmoid(float x) {
+  if (x != x) return detail::nan();
+  const float e = elementary::exp(-detail::magnitude(x));
+  return detail::over_one_plus(x < 0.0f ? e : 1.0f, 0.0f, e);
+}
+
+// log(1 + e^x) = max(x, 0) + log1p(e^-|x|)
+NUMGATE_ELEMENTARY float softplus(float x) {
+  if (x != x) return detail::nan();
+  const float y = elementary::log1p(elementary::exp(-detail::magnitude(x)));
+  return x > 0.0f ? x + y : y;
+}
+
+// x sigmoid(x). For x < 0 the numerator carries 2^64, since e^x may be subnormal where x e^x isn't.
+NUMGATE_ELEMENTARY float silu(float x) {
+  if (x != x) return detail::nan();
+  if (x == detail::infinity()) return x;
+  const float z = detail::clamp(-detail::magnitude(x), -120.0f, 0.0f);
+  const float e = detail::scaled_exp_of(z, 64);
+  const bool negative = x < 0.0f;
+  const float top = negative ? z * e : x;
+  const float y = detail::over_one_plus(top, negative ? fmaf(z, e, -top) : 0.0f, e * 0x1p-64f);
+  return detail::with_sign(negative ? y * 0x1p-64f : y, x);
+}
+
+// One Newton step on 1 / sqrt(x), whose two roundings the residuals make good.
+NUMGATE_ELEMENTARY float rsqrt(float x) {
+  if (x == 0.0f) return 1.0f / x;
+  if (!(x > 0.0f)) return detail::nan();
+  if (x == detail::infinity()) return 0.0f;
+  const bool small = x < 0x1p-100f;  // keeps the residual of the square root above 2^-149
+  x = small ? x * 0x1p32f : x;
+  const float s = sqrtf(x);
+  const float r = 1.0f / s;
+  const float error = fmaf(0.5f * r * r, fmaf(s, s, -x), fmaf(-r, s, 1.0f));
+  const float y = fmaf(r, error, r);
+  return small ? y * 0x1p16f : y;
+}
+
+NUMGATE_ELEMENTARY float tanh(float x) {
+  if (x != x) return detail::nan();
+  const float a = detail::magnitude(x);
+  if (a < 0.55f) {
+    // (tanh x - x) / x^3 in x^2, degree 4 on |x| < 0.55.
+    const float s = a * a;
+    float q = -0x1.9a79bap-8f;
+    q = fmaf(q, s, 0x1.5918a4p-6f);
+    q = fmaf(q, s, -0x1.b92358p-5f);
+    q = fmaf(q, s, 0x1.110d00p-3f);
+    q = fmaf(q, s, -0x1.55554ap-2f);
+    return detail::with_sign(fmaf(q * s, a, a), x);
+  }
+  const float e = detail::scaled_exp_of(2.0f * (a > 10.0f ? 10.0f : a), 0);
+  return detail::with_sign(1.0f - 2.0f / (e + 1.0f), x);
+}
+
+NUMGATE_ELEMENTARY float erf(float x) {
+  if (x != x) return detail::nan();
+  const float a = detail::magnitude(x);
+  if (a < 0.93f) {
+    // erf x / x - 1 in x^2, degree 6 on |x| < 0.93.
+    const float s = x * x;
+    float q = 0x1.5bd58cp-14f;
+    q = fmaf(q, s, -0x1.a9e392p-11f);
+    q = fmaf(q, s, 0x1.54bb3ap-8f);
+    q = fmaf(q, s, -0x1.b80cdap-6f);
+    q = fmaf(q, s, 0x1.ce2decp-4f);
+    q = fmaf(q, s, -0x1.812742p-2f);
+    q = fmaf(q, s, 0x1.06eba8p-3f);
+    return fmaf(q, x, x);
+  }
+  // log(erfc a) / a, degree 6 on 0.92 < a < 4, fitted with weight erfc a.
+  const float z = a > 4.0f ? 4.0f : a;
+  float q = -0x1.82a44ap-17f;
+  q = fmaf(q, z, 0x1.557c6cp-12f);
+  q = fmaf(q, z, -0x1.deead2p-9f);
+  q = fmaf(q, z, 0x1.85b3eep-6f);
+  q = fmaf(q, z, -0x1.b3414ep-4f);
+  q = fmaf(q, z, -0x1.453082p-1f);
+  q = fmaf(q, z, -0x1.20ef5ap0f);
+  return detail::with_sign(1.0f - detail::scaled_exp_of(q * z, 0), x);
+}
+
+}  // namespace numgate::elementary
