@@ -138,8 +138,14 @@ class TensorJudge {
 
   void not_covered(const std::string& why) { add("coverage", 0, 0, tensor_.tensor + ": " + why); }
 
+  // A final state's `rank` is its sequence, which is a rank only where sequences are packed.
+  std::optional<std::int32_t> rank_of(std::int32_t rank) const {
+    if (tensor_.is_state && c_.shape.cuts.empty()) return std::nullopt;
+    return rank;
+  }
+
   void place(Reason& reason, const WindowKey& key, std::int64_t token) const {
-    reason.rank = key.rank;
+    reason.rank = rank_of(key.rank);
     reason.token = token;
     reason.head = key.head;
   }
@@ -344,7 +350,7 @@ class TensorJudge {
                           count_text(std::max(policy_.target_context, c_.shape.T)),
                           number_text(cell_.budget)));
       reason.head = worst.first;
-      reason.rank = worst.second;
+      reason.rank = rank_of(worst.second);
       for (std::size_t i = tensor_.keys.size(); i-- > 0;)
         if (tensor_.keys[i].head == worst.first && tensor_.keys[i].rank == worst.second &&
             std::sqrt(ratio(tensor_.kernel.squares[i], tensor_.truth_squares[i])) > cell_.budget)

@@ -11,6 +11,9 @@
     const at = n < 2 ? 2 : (i / (n - 1)) * (scale.length - 1);
     return scale[Math.round(at)];
   }
+  function exponent(x) {
+    return "t^" + x.toFixed(2).replace("-0.00", "0.00");
+  }
   function tokens(x) {
     if (x >= 1048576) return x / 1048576 + "M";
     return x >= 1024 ? x / 1024 + "k" : String(x);
@@ -92,7 +95,7 @@
 
     const errors = ranks(c, "error").concat([shadow(c)]);
     if (c.slope) {
-      errors.push(line("fit: t^" + c.slope.value.toFixed(2), law(c.slope.at_end, c.slope.end, c.slope.value, c.slope.end / 8, c.slope.end, Infinity), "#000", [], 2.4));
+      errors.push(line("fit: " + exponent(c.slope.value), law(c.slope.at_end, c.slope.end, c.slope.value, c.slope.end / 8, c.slope.end, Infinity), "#000", [], 2.4));
       if (c.projected > c.relative)
         errors.push(line("projection to " + tokens(to), law(c.relative, c.slope.end, c.slope.low, c.slope.end, to, Math.max(1, c.relative)), "#000", [3, 4], 1.8));
     }
@@ -101,7 +104,7 @@
 
     const scores = ranks(c, "score");
     if (c.growth) {
-      scores.push(line("growth: t^" + c.growth.value.toFixed(2), law(c.growth.at_end, c.growth.end, c.growth.value, c.growth.end / 8, c.growth.end, Infinity), "#000", [], 2.4));
+      scores.push(line("growth: " + exponent(c.growth.value), law(c.growth.at_end, c.growth.end, c.growth.value, c.growth.end / 8, c.growth.end, Infinity), "#000", [], 2.4));
       if (c.growth.low > c.growth_limit)
         scores.push(line("projection to " + tokens(to), law(c.growth.at_end, c.growth.end, c.growth.value, c.growth.end, to, Infinity), "#000", [3, 4], 1.8));
     }

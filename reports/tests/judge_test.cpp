@@ -221,6 +221,15 @@ TEST(Judge, AccuracyOfTheWorstHeadAndRank) {
   EXPECT_NEAR(cell.error.relative, kShadowError * std::sqrt(1e5), 1e-9);
 }
 
+TEST(Judge, AStateBlamesNoRankOfACut) {
+  CellEvidence evidence = healthy(kCp);
+  evidence.tensors[1] = state_profile(evidence.c, 1, 3);
+  add_control(evidence.tensors[1], 3, 1);
+  const Reason r = reason(judged(evidence), "contract");
+  EXPECT_FALSE(r.rank);
+  EXPECT_EQ(r.token, 512);
+}
+
 TEST(Judge, NothingComparedIsNotVerified) {
   CellEvidence evidence;
   evidence.c = parse_case(kSequential);
