@@ -80,9 +80,8 @@ static std::map<std::string, ErrorSums> run_draws(const Case& c, const Plan& pla
     forms::walk(
         sites, c, inputs, head,
         [&](std::string_view tensor, std::int64_t first, const forms::Matrix<double>& rows) {
-          const auto& output = sums.find(std::string(tensor));
-          output->second.add(mode, draw, head, first, rows);
-          if (tensor == "o" || tensor == "y") report(rows.rows());
+          sums.find(std::string(tensor))->second.add(mode, draw, head, first, rows);
+          if (shadow::has_tokens(c, tensor)) report(rows.rows());
         });
     if (used) {
       const std::lock_guard guard(lock);
@@ -135,9 +134,8 @@ TensorMap compute_emulation(const Case& c, const Plan& ran, const TensorMap& inp
         sites, c, inputs, head,
         [&](std::string_view tensor, std::int64_t first, const forms::Matrix<double>& rows) {
           Tensor& t = out.find(std::string(tensor))->second;
-          const bool whole = t.shape.size() < 2 || t.shape[0] != c.shape.T || tensor == "state" ||
-                             tensor == "fold" || tensor == "M" || tensor == "B";
-          const std::int64_t count = whole ? 1 : rows.rows(), width = rows.size() / count;
+          const std::int64_t count = shadow::has_tokens(c, tensor) ? rows.rows() : 1,
+                             width = rows.size() / count;
           for (std::int64_t r = 0; r < count; ++r)
             std::copy_n(rows.data() + r * width, width,
                         t.as<double>() + ((first + r) * heads + head) * width);

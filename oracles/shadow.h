@@ -19,7 +19,7 @@ struct ShadowOptions {
   int draws = 8;    // in each of the two modes; at least 2, at most kMaxDraws
   int threads = 0;  // 0: OpenMP's default. The result does not depend on it
   // Called now and then with the share done, never by two threads at once.
-  std::function<void(double)> progress;
+  std::function<void(double)> progress = {};
 };
 
 // Shadow of `declared` under c.schedule's form, on c's inputs, measured against truth.

@@ -72,7 +72,7 @@ class HeadInputs {
       in.g = gate(sites_, value("g_raw", s.K), rate_, bias_, s.gate == Gate::bounded);
       in.beta = beta(sites_, value("beta_raw", 1));
     } else {
-      in.q = inputs_.contains("qhat") ? key("qhat") : Matrix<Real>::Zero(n, s.K);
+      in.q = case_.stage == "kda.summary" ? Matrix<Real>::Zero(n, s.K).eval() : key("qhat");
       in.k = key("khat");
       in.g = value("g", s.K);
       in.beta = value("beta", 1);

@@ -15,7 +15,7 @@ static double floor_of(double largest) {
   return 0.5 * std::max(std::ldexp(1.0, std::ilogb(largest) - 23), std::ldexp(1.0, -149));
 }
 
-static bool has_tokens(const Case& c, std::string_view tensor) {
+bool has_tokens(const Case& c, std::string_view tensor) {
   for (const auto& spec : stage(c.stage).outputs)
     if (spec.name == tensor) return spec.shape.starts_with("T ");
   return false;

@@ -12,6 +12,9 @@
 
 namespace numgate::shadow {
 
+// Whether an output of c.stage has rows by token; the others are states and maps.
+bool has_tokens(const Case& c, std::string_view tensor);
+
 class ErrorSums {
  public:
   // `tensor` of c.stage, or `fold`, which is judged against the truth of `state`.

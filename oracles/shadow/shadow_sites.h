@@ -56,12 +56,12 @@ class ShadowSites {
     return offsets_[static_cast<std::size_t>(site)][role];
   }
   void round_as(Format f, Site site, Role role, M& m, double amplitude = 1);
-  void elementary_error(Site site, const M& argument, M& m);
+  void elementary_error(Site site, M& m, double amplitude);
   M operand(Site site, Format f, Role role, const Operand& x);
 
   Plan plan_;
   Reading reading_;
-  double elementary_amplitude_;
+  bool emulate_;
   std::bitset<kSiteCount> active_, used_;
   std::array<std::array<double, kRoles>, kSiteCount> offsets_{};
   Random random_;

@@ -36,16 +36,20 @@ NUMGATE_INLINE Pack nearest_multiple(Pack v, Pack q) {
   return (v + big) - big;
 }
 
-// Eight xorshift64 streams: noise, one step per vector. Seeded by splitmix64.
+// splitmix64's output function.
+constexpr std::uint64_t mix(std::uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+// Eight xorshift64 streams: noise, one step per vector.
 class Random {
  public:
   explicit Random(std::uint64_t seed) {
     for (int i = 0; i < kLanes; ++i) {
       seed += 0x9e3779b97f4a7c15u;
-      std::uint64_t z = seed;
-      z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-      z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-      state_[i] = z ^ (z >> 31) ? z ^ (z >> 31) : 1;
+      state_[i] = mix(seed) | 1;  // never 0, where xorshift stays
     }
   }
   // Uniform in [-1/2, 1/2) times 2^64: whoever uses it scales anyway.

@@ -129,6 +129,47 @@ INSTANTIATE_TEST_SUITE_P(
                                      "reference+h.store=fp16", "reference+state=bf16"),
                      testing::Values("needle")));
 
+TEST(Shadow, ExplainsTheOtherStages) {
+  for (const char* id : {"kda.l2norm/sequential/reference/x/T=192,K=64/seed=1",
+                         "kda.gate/sequential/reference/x/T=192,K=64/seed=1",
+                         "kda.gate/sequential/reference/x/T=192,K=64,gate=plain/seed=1",
+                         "kda.gate/sequential/reference+gate=bf16/x/T=192,K=64/seed=1",
+                         "kda.beta/sequential/reference/x/T=192,HV=4,K=64/seed=1",
+                         "kda.conv/cp2/reference/x/T=192,K=64/seed=1",
+                         "kda.out_norm/sequential/reference/x/T=192,K=64/seed=1",
+                         "kda.summary/sequential/production/x/T=192,K=64/seed=1",
+                         "kda.merge/sequential/tf32/x/T=5,K=64,state0=random/seed=1",
+                         "kda.prefill/sequential/reference/x/T=192,K=64,V=128/seed=1",
+                         "kda.prefill/sequential/production/x/T=192,K=64,gate=plain/seed=1"}) {
+    const Case c = parse_case(id);
+    std::mt19937_64 bits(c.seed);
+    std::normal_distribution<float> normal;
+    TensorMap inputs;
+    for (const auto& spec : stage(c.stage).inputs) {
+      Tensor& t =
+          inputs.emplace(spec.name, Tensor(Dtype::f32, tensor_shape(spec, c.shape))).first->second;
+      for (std::int64_t i = 0; i < t.size(); ++i) {
+        const float x = normal(bits);
+        t.as<float>()[i] = spec.name == "g"                          ? -std::abs(x) / 8
+                           : spec.name == "beta"                     ? 1 / (1 + std::exp(x))
+                           : spec.name == "khat" || spec.name == "M" ? x / 8
+                                                                     : x;
+      }
+    }
+    const Truth truth = compute_truth(c, inputs);
+    const TensorMap kernel = compute_emulation(c, c.plan.ran, inputs);
+    for (const auto& [name, shadow] : compute_shadow(c, c.plan.declared, inputs, truth, {})) {
+      const Tensor& t = kernel.at(name);
+      const bool by_token = !shadow.row_max[0].empty();
+      const auto s = scores_of(
+          by_token ? token_windows(c, 1) : std::vector<WindowKey>{{0, c.shape.T, c.shape.T, 0}}, t,
+          truth.outputs.at(name), shadow, t.size() / c.shape.T);
+      EXPECT_GT(s.lowest, 0.2) << id << " " << name;
+      EXPECT_LT(s.highest, 2) << id << " " << name;
+    }
+  }
+}
+
 TEST(Shadow, DoesNotExplainAMergeInTf32) {
   const std::string rest = "/needle/T=1024,K=64/seed=7";
   EXPECT_GT(measure("kda.core/cp8/reference:reference+merge.dot=tf32" + rest).o.highest, 50);
@@ -185,8 +226,9 @@ TEST(Rounding, HasTheErrorOfItsFormat) {
       for (std::size_t i = 0; i < x.size(); ++i) {
         const double e = (y[i] - x[i]) / ulp;
         EXPECT_LE(std::abs(e), 0.5 + 1e-9);
-        if (reading == Reading::dithered)
+        if (reading == Reading::dithered) {
           EXPECT_NEAR(std::remainder(y[i] / ulp + 0.3125, 1), 0, 1e-6);
+        }
         mean += e / static_cast<double>(x.size());
         square += e * e / static_cast<double>(x.size());
       }
