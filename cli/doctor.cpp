@@ -21,10 +21,11 @@ std::int64_t mismatches(tc::Type type, tc::Unit unit) {
   std::int64_t wrong = 0;
   tc::Tile tile, again;
   for (int t = 0; t < kTiles; ++t) {
-    const std::uint32_t width = tc::depth(type) == 8 ? 0xffffffffu : tc::depth(type) == 16 ? 0xffffu : 0xffu;
-    for (auto& row : tile.a) for (auto& x : row) x = static_cast<std::uint32_t>(random()) & width;
-    for (auto& row : tile.b) for (auto& x : row) x = static_cast<std::uint32_t>(random()) & width;
-    for (auto& row : tile.c) for (auto& x : row) x = static_cast<std::uint32_t>(random());
+    const auto fill = [&](auto& matrix) {
+      for (auto& row : matrix)
+        for (auto& x : row) x = static_cast<std::uint32_t>(random());
+    };
+    fill(tile.a), fill(tile.b), fill(tile.c);
     again = tile;
     tc::multiply(type, unit, tile);
     tc::multiply_reference(type, unit, again);

@@ -16,7 +16,7 @@ struct KdaDims {
   int H = 1, HV = 1, K = 64, V = 64;
   Dtype in = Dtype::bf16;
   bool bounded_gate = true;
-  std::int64_t chunks() const { return (T + kChunk - 1) / kChunk; }
+  constexpr std::int64_t chunks() const { return (T + kChunk - 1) / kChunk; }
 };
 
 // The inputs of kda.prefill, or, where `prepared`, of kda.core (q = qhat and k = khat, f32; gate = g; beta).

@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
       const int column = job % (2 * I) * 8;
       const auto left = query ? left_q : left_k;
       float acc[4] = {};
-      dot_tile(plan[query ? Site::aqk_dot : Site::akk_dot], acc,
+      dot_tile(query ? plan[Site::aqk_dot] : plan[Site::akk_dot], acc,
                [&](int r, int k) { return left[r * L::kKey + k]; },
                [&](int k, int c) { return right[(column + c) * L::kKey + k]; }, 0, K);
       const Lane l;
@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
     const int col = is_u ? column : column - V, pitch = is_u ? L::kValue : L::kKey;
     const auto right_side = is_u ? bv : bk;
     float acc[4] = {};
-    dot_tile(plan[is_u ? Site::u_dot : Site::w_dot], acc, [&](int r, int k) { return T[(row + r) * kSquare + k]; },
+    dot_tile(is_u ? plan[Site::u_dot] : plan[Site::w_dot], acc, [&](int r, int k) { return T[(row + r) * kSquare + k]; },
              [&](int k, int c) { return right_side[k * pitch + col + c]; }, 0, row + kSubChunk);
     const Lane l;
 #pragma unroll
