@@ -2,20 +2,18 @@
 // wherever a production kernel rounds; the same text is then read as truth, as shadow or as an
 // emulated kernel.
 //
-// A Sites has a scalar type `Real` and, for matrices of it (row-major, whole matrices, in place):
-//   round(site, m)          an fp32 operation of the kernel produced m; it belongs to `site`
-//   multiply(site, m, b)    m <- m .* b, rounded to fp32; exact where b is 1
-//   exp2(site, m)           elementary functions, rounded as the kernels' own; exp2(0), exp(0) are
-//   exact exp, sigmoid, softplus, rsqrt(site, m) constant(site, x)       a constant kept in fp32:
-//   one rounding for the whole run store(site, operand)    the operand is written in the plan's
-//   format of a store site. Rounding is idempotent,
-//                           so this does nothing where the format it is already in is at least as
-//                           narrow
-//   state(operand, m)       store at site `state` of m, the result of one fused operation
-//   dot(site, a, b, c)      c <- c + a b in the unit and with the operands that the plan gives a
-//   dot site; a
-//                           zero product changes nothing
-//   fma_dot(site, a, b, c)  the same by fp32 fused multiply-adds, whatever the plan
+// A Sites has a scalar type `Real` and, for row-major matrices of it, whole and in place:
+// - round(site, m): an fp32 operation of the kernel produced m; its error belongs to `site`.
+// - multiply(site, m, b): m <- m .* b, rounded to fp32; exact where b is 1.
+// - exp2, exp, sigmoid, softplus, rsqrt(site, m): rounded as the kernels' own; exp(0) is exact.
+// - constant(site, x): a constant kept in fp32, one rounding for the whole run.
+// - store(site, operand): written in the plan's format of a store site. Rounding is idempotent, so
+//   nothing happens where the format it is already in is at least as narrow.
+// - state(operand, m): m, the result of one fused operation, stored at site `state`.
+// - dot(site, a, b, c): c <- c + a b with the operands and on the unit that the plan gives a dot
+//   site; a zero product changes nothing.
+// - fma_dot(site, a, b, c): the same by fp32 fused multiply-adds, whatever the plan.
+//
 // ExactSites rounds nothing: at the truth scalars a form must then equal its definition.
 #pragma once
 #include <Eigen/Core>

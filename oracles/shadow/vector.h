@@ -1,5 +1,4 @@
-// The bit tricks of rounding, on eight doubles at a time, and the noise that roundings are drawn
-// from.
+// Rounding on eight doubles at a time, and the noise that roundings are drawn from.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -65,12 +64,9 @@ class Random {
   Words state_;
 };
 
-// How a rounding to nearest is read.
-enum class Reading : std::uint8_t {
-  independent,  // mode I: x + U(-1/2, 1/2) ulp
-  dithered,  // mode D: to nearest on a grid shifted by an offset; with offset 0 what the hardware
-             // does
-};
+// How a rounding to nearest is read: in mode I as x + U(-1/2, 1/2) ulp, in mode D to nearest on a
+// grid shifted by an offset. With offset 0 that is what the hardware does.
+enum class Reading : std::uint8_t { independent, dithered };
 
 // v rounded where `where` holds (all bits set), to the grid of spacing q; `offset` in units of q.
 template <Reading reading>
