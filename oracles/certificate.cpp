@@ -10,7 +10,7 @@ void NormBound::step(const TokenNorms& t) {
   const double decay =
       std::max(1.0, std::abs(1.0 - t.beta * t.khat * t.khat)) * t.alpha * (1.0 + 0x1p-50);
   const double local = (1.0 + square) * std::max(1.0, t.alpha) * state_ + write * t.v;
-  error_ = decay * error_ + kLocalError * local + 0x1p-1060;
+  error_ = decay * error_ + kLocalError * local + 0x1p-1056;
   state_ = decay * state_ + write * t.v;
 }
 

@@ -6,11 +6,11 @@
 //   e' <= F max(alpha) e + c ((1 + beta |k|^2) max(1, max alpha) n + beta |k| |v|),
 //   n' <= F max(alpha) n + beta |k| |v|,     |error of o| <= |q| (e' + c n'),
 // where n bounds the norm of S. c = 2^-95 covers, relative to the terms they enter:
-//   - the operands: alpha to 2^-96 (prefill: g to 6.4 * 2^-99 absolute, and exp), khat, qhat and
+//   - the operands: alpha to 2^-96 (prefill: g to 6.4 * 2^-100 absolute, and exp), khat, qhat and
 //   beta to 2^-98;
 //   - the step: two sums of K products, (K + 8) u^2 each, products and sums of 8 u^2, u = 2^-53; K
-//   <= 1024.
-// Underflow adds at most (K + 8) 2^-1072 of absolute error a column and token.
+//   <= 256.
+// Underflow adds at most (K + 8) 2^-1072 of absolute error a column and token, 2^-1056 in all.
 #pragma once
 #include <cstdint>
 
@@ -18,10 +18,10 @@ namespace numgate {
 
 inline constexpr double kLocalError = 0x1p-95;
 // Scalar stages: |error| relative to the row's largest |y| (kda.conv: to its largest sum |w x|). A
-// gate's argument may be 745 before exp underflows, and multiplies the 2^-99 of exp.
+// gate's argument may be 745 before exp underflows, and multiplies the 2^-100 of exp.
 inline constexpr double kScalarStageError = 0x1p-97;
 inline constexpr double kGateError = 0x1p-88;
-inline constexpr double kSmallestRadius = 0x1p-1060;
+inline constexpr double kSmallestRadius = 0x1p-1056;
 
 // Euclidean norms of one token's operands (alpha: the largest element).
 struct TokenNorms {

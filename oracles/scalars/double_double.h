@@ -6,7 +6,7 @@
 //   bounds for basic
 //   *          5 u^2    DWTimesDW2          building blocks of double-word arithmetic", ACM TOMS 44
 //   (2017) /         10 u^2    long division with three quotients sqrt       4 u^2    one Newton
-//   step on the rounded root exp expm1 sigmoid softplus log1p    2^-99 (elementary.h)
+//   step on the rounded root exp expm1 sigmoid softplus log1p    2^-100 (elementary.h)
 // Once a product falls below 2^-968 its error term underflows: then add 2^-1073 to the absolute
 // error. Infinities and NaN come out as NaN or infinity, no more is promised.
 #pragma once

@@ -50,7 +50,7 @@ struct Worst {
 TEST(DoubleDouble, ArithmeticWithinItsBounds) {
   Numbers numbers;
   Worst sum, difference, product, quotient, root, fused_sum;
-  for (int i = 0; i < 100000; ++i) {
+  for (int i = 0; i < 30000; ++i) {
     const DD a = numbers.draw(-300, 300);
     DD b = numbers.draw(-300, 300);
     if (i % 3 == 1) b = a * DD(1.0 + numbers.uniform() * 0x1p-40);  // cancels
@@ -109,10 +109,10 @@ TEST(DoubleDouble, SumsOfProductsKeepEveryTerm) {
   worst.at_most(-98.9, "128 products");  // (128 + 8) u^2
 }
 
-TEST(DoubleDouble, ElementaryFunctionsTo2ToThe99) {
+TEST(DoubleDouble, ElementaryFunctionsTo2ToThe100) {
   Numbers numbers;
   Worst exponential, minus_one, logarithm, logistic, plus;
-  for (int i = 0; i < 60000; ++i) {
+  for (int i = 0; i < 20000; ++i) {
     const DD x = i % 2 ? numbers.draw(-60, 6) : numbers.draw(-6, 6);
     const auto X = exactly<Mpfr512>(x);
     exponential(exp(x), exp(X), exp(X), x);
@@ -123,11 +123,11 @@ TEST(DoubleDouble, ElementaryFunctionsTo2ToThe99) {
     logistic(sigmoid(x), sigmoid(X), sigmoid(X), x);
     plus(softplus(x), softplus(X), softplus(X), x);
   }
-  exponential.at_most(-99, "exp");
-  minus_one.at_most(-99, "expm1");
-  logarithm.at_most(-99, "log1p");
-  logistic.at_most(-99, "sigmoid");
-  plus.at_most(-99, "softplus");
+  exponential.at_most(-100, "exp");
+  minus_one.at_most(-100, "expm1");
+  logarithm.at_most(-100, "log1p");
+  logistic.at_most(-100, "sigmoid");
+  plus.at_most(-100, "softplus");
 }
 
 TEST(DoubleDouble, ElementaryFunctionsFarOut) {
