@@ -172,8 +172,10 @@ const char* verdict_class(const CellResult& cell) {
 
 std::string slope_text(const std::optional<Slope>& slope) {
   if (!slope) return "";
-  return fmt::format("{:.2f}<br><small>{:.2f} to {:.2f}</small>", slope->value, slope->low,
-                     slope->high);
+  // Rounded first, so that no -0.00 is shown.
+  const auto two = [](double x) { return fmt::format("{:.2f}", std::round(x * 100) / 100 + 0.0); };
+  return two(slope->value) + "<br><small>" + two(slope->low) + " to " + two(slope->high) +
+         "</small>";
 }
 
 std::string ladder_text(const Case& c) {

@@ -130,8 +130,10 @@ std::string growth_section(const Report& report) {
       if (it == group.end())
         out += "<td></td>";
       else
-        out += fmt::format("<td class=\"n {}\">{}<br><small>{}</small></td>", verdict_class(**it),
-                           number_text((*it)->score.max), number_text((*it)->error.relative));
+        out += fmt::format(
+            "<td class=\"n {}\">{}<br><small>{}{}</small></td>", verdict_class(**it),
+            number_text((*it)->score.max), number_text((*it)->error.relative),
+            (*it)->verdict == Verdict::PASS ? "" : "<br>" + verdict_words((*it)->verdict));
     }
     out += "<td class=\"n\">" + slope_text(longest.growth.position) + "</td><td class=\"n\">" +
            slope_text(longest.growth.context) + "</td></tr>\n";
@@ -143,10 +145,14 @@ std::string policy_section(const Report& report) {
   std::string out =
       "<div class=\"scroll\"><table><tr><th>threshold</th><th "
       "class=\"n\">value</th><th>because</th></tr>\n";
-  for (const ThresholdInfo& info : threshold_infos())
+  for (const ThresholdInfo& info : threshold_infos()) {
+    const double value = report.policy.thresholds.*info.member;
+    const double usual = default_policy().thresholds.*info.member;
     out += fmt::format("<tr><td>{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n", info.name,
-                       number_text(report.policy.thresholds.*info.member),
-                       html_text(threshold_reason(info.name)));
+                       number_text(value),
+                       value == usual ? html_text(threshold_reason(info.name))
+                                      : "set by this policy; the default is " + number_text(usual));
+  }
   out +=
       "</table></div>\n<h3>Error budgets</h3>\n<div class=\"scroll\"><table><tr><th>plan</th><th>"
       "family</th><th class=\"n\">budget</th><th>because</th></tr>\n";
