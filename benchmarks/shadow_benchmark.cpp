@@ -70,10 +70,10 @@ BENCHMARK_CAPTURE(walk_with, sequential / production / I, "sequential", "product
                   Reading::independent, kAll);
 BENCHMARK_CAPTURE(walk_with, sequential / production / D, "sequential", "production",
                   Reading::dithered, kAll);
-BENCHMARK_CAPTURE(walk_with, cp8 / double, "cp8", "reference", Reading::dithered, kNone);
-BENCHMARK_CAPTURE(walk_with, cp8 / reference / I, "cp8", "reference", Reading::independent, kAll);
-BENCHMARK_CAPTURE(walk_with, cp8 / production / I, "cp8", "production", Reading::independent, kAll);
-BENCHMARK_CAPTURE(walk_with, cp8 / production / D, "cp8", "production", Reading::dithered, kAll);
+BENCHMARK_CAPTURE(walk_with, cp2 / double, "cp2", "reference", Reading::dithered, kNone);
+BENCHMARK_CAPTURE(walk_with, cp2 / reference / I, "cp2", "reference", Reading::independent, kAll);
+BENCHMARK_CAPTURE(walk_with, cp2 / production / I, "cp2", "production", Reading::independent, kAll);
+BENCHMARK_CAPTURE(walk_with, cp2 / production / D, "cp2", "production", Reading::dithered, kAll);
 
 }  // namespace
 }  // namespace numgate

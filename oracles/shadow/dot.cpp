@@ -96,12 +96,12 @@ NUMGATE_INLINE Pack tensor_core_step(const double* a, const double* b, Pack c,
   }
   const Pack scale = from_bits(field(25) - (top - bias)),
              unscale = from_bits(top - (std::int64_t{25} << 52));
-  Pack sum = integer_part(c * scale);
+  Pack sum[2] = {integer_part(c * scale), Pack{}};  // two chains of additions, each half as long
   for (int i = 0; i < L; ++i) {
     const Pack y = (a[i] * load(b + i * kLanes)) * scale;
-    sum += exponent[i] < top - exact_from ? integer_part(y) : y;
+    sum[i % 2] += exponent[i] < top - exact_from ? integer_part(y) : y;
   }
-  return from_bits(bits_of(sum * unscale) & ~((std::int64_t{1} << 29) - 1));
+  return from_bits(bits_of((sum[0] + sum[1]) * unscale) & ~((std::int64_t{1} << 29) - 1));
 }
 
 template <int L>
@@ -125,17 +125,25 @@ static void tensor_core_product(ProductShape s, const std::vector<Pieces>& piece
     const std::size_t columns = std::min<std::size_t>(kLanes, s.n - j);
     for (std::size_t p = 0; p < pieces.size(); ++p)
       pack(pieces[p].b, s.k, s.n, j, kLanes, k, panels[p]);
-    for (std::size_t i = 0; i < s.m; ++i) {
-      double tile[kLanes] = {};
-      std::copy_n(c + i * s.n + j, columns, tile);
-      Pack acc = load(tile);
+    // A step waits for the one before it: rows side by side keep the processor busy.
+    for (std::size_t i = 0; i < s.m; i += kRows) {
+      const std::size_t count = std::min(kRows, s.m - i);
+      double tile[kRows][kLanes] = {};
+      Pack acc[kRows];
+      for (std::size_t r = 0; r < count; ++r) {
+        std::copy_n(c + (i + r) * s.n + j, columns, tile[r]);
+        acc[r] = load(tile[r]);
+      }
       for (std::size_t step = 0; step < k / L; ++step)
         for (std::size_t p = 0; p < pieces.size(); ++p)
-          if (live[(p * s.m + i) * (k / L) + step])
-            acc = tensor_core_step<L>(&rows[p][i * k + step * L], &panels[p][step * L * kLanes],
-                                      acc, exact_from);
-      save(tile, acc);
-      std::copy_n(tile, columns, c + i * s.n + j);
+          for (std::size_t r = 0; r < count; ++r)
+            if (live[(p * s.m + i + r) * (k / L) + step])
+              acc[r] = tensor_core_step<L>(&rows[p][(i + r) * k + step * L],
+                                           &panels[p][step * L * kLanes], acc[r], exact_from);
+      for (std::size_t r = 0; r < count; ++r) {
+        save(tile[r], acc[r]);
+        std::copy_n(tile[r], columns, c + (i + r) * s.n + j);
+      }
     }
   }
 }
