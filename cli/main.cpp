@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/campaign.h"
+#include "cli/digests.h"
 #include "cli/doctor.h"
 #include "cli/machine.h"
 #include "cli/single_case.h"
@@ -13,6 +15,7 @@
 #include "property_tests/profiles.h"
 #include "reports/files.h"
 #include "reports/render.h"
+#include "reports/study.h"
 
 namespace numgate {
 namespace {
@@ -72,6 +75,29 @@ ExitCode run(const CampaignOptions& options) {
   fmt::print("{}: {} cells in {:.0f} s\nreport: {}\n", name(report.verdict), report.cells.size(), report.seconds,
              std::filesystem::absolute(options.out / "report.html").lexically_normal().string());
   return exit_code(report);
+}
+
+// Writes the digests of every digest case, or compares them with a record.
+ExitCode run_digests(const std::string& backend_name, const std::string& record, const std::string& out) {
+  const auto backend = make_backend(backend_name);
+  const Digests recorded = record.empty() ? Digests{} : read_digests(record);
+  Digests own;
+  int differing = 0;
+  for (const Case& c : digest_cases()) {
+    const std::string d = own[c.id()] = digest(c, *backend);
+    const auto found = recorded.find(c.id());
+    if (record.empty() || (found != recorded.end() && found->second == d)) continue;
+    ++differing;
+    fmt::print("{}  {}, recorded {}\n", c.id(), d, found == recorded.end() ? "nothing" : found->second);
+  }
+  if (!record.empty()) fmt::print("{} of {} digests differ from {}\n", differing, own.size(), record);
+  if (!out.empty()) {
+    const nlohmann::ordered_json json{{"device", backend->device()}, {"driver", backend->driver()}, {"toolkit", backend->toolkit()},
+                                      {"commit", git_commit()}, {"command", "numgate digests --backend " + backend_name},
+                                      {"digests", own}};
+    write_file_atomically(out, json.dump(1) + "\n");
+  }
+  return differing == 0 ? ExitCode::pass : ExitCode::gate_violated;
 }
 
 ExitCode main_of(int argc, char** argv) {
@@ -151,6 +177,27 @@ ExitCode main_of(int argc, char** argv) {
     if (!html.empty()) write_file_atomically(html, render_html(report));
     if (!junit.empty()) write_file_atomically(junit, render_junit(report));
     if (!markdown.empty()) write_file_atomically(markdown, render_markdown(report));
+  });
+
+  std::string record, digests_out, digests_backend = "cpu";
+  auto* digests_command = app.add_subcommand("digests", "Digest every kernel's outputs, to compare backends bit by bit");
+  digests_command->add_option("--backend", digests_backend, "cpu or cuda")->capture_default_str();
+  digests_command->add_option("--check", record, "A record to compare with");
+  digests_command->add_option("--out", digests_out, "File to write");
+  digests_command->callback([&] { code = run_digests(digests_backend, record, digests_out); });
+
+  std::vector<std::filesystem::path> study_reports;
+  std::filesystem::path study_out;
+  auto* study_command = app.add_subcommand("study", "Distributions of scores, growth and errors over the seeds of reports");
+  study_command->add_option("reports", study_reports, "report.json files")->required();
+  study_command->add_option("--out", study_out, "File to write")->required();
+  study_command->callback([&] {
+    std::vector<Report> reports;
+    for (const auto& path : study_reports) reports.push_back(parse_report(read_file(path)));
+    const nlohmann::ordered_json json{{"device", hardware()}, {"driver", "none"}, {"toolkit", compiler()}, {"commit", git_commit()},
+                                      {"command", reports.front().command},
+                                      {"distributions", nlohmann::ordered_json::parse(study_json(reports))}};
+    write_file_atomically(study_out, json.dump(1) + "\n");
   });
 
   app.add_subcommand("doctor", "Say what this machine can run, and check it")->callback([&] { code = doctor(); });

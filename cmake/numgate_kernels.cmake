@@ -20,9 +20,8 @@ function(numgate_add_cuda_kernels target)
   get_target_property(options ${target} COMPILE_OPTIONS)
   list(TRANSFORM options REPLACE "^(-march=.*|-fsanitize=.*|-fno-sanitize.*|-g1)$"
        "$<$<COMPILE_LANGUAGE:CXX>:\\1>")
-  set_target_properties(${target} PROPERTIES COMPILE_OPTIONS "${options}")
-  # CMake 3.25 adds no -std for nvcc 13, whatever CUDA_STANDARD says.
+  set_target_properties(${target} PROPERTIES COMPILE_OPTIONS "${options}" CUDA_STANDARD 20)
   target_compile_options(${target} PRIVATE
-    "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-fmad=false;--expt-relaxed-constexpr;-Xcompiler=-ffp-contract=off>")
+    "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;--expt-relaxed-constexpr;-Xcompiler=-ffp-contract=off>")
   target_link_libraries(${target} PUBLIC numgate_core CUDA::cudart)
 endfunction()

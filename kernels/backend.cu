@@ -22,6 +22,20 @@ void move(void* to, const void* from, std::size_t bytes) {
 }
 void set(void* p, int byte, std::size_t bytes) { simt::check("fill", cudaMemset(p, byte, bytes)); }
 constexpr const char* kName = "cuda";
+std::string device_name() {
+  cudaDeviceProp properties;
+  simt::check("device", cudaGetDeviceProperties(&properties, 0));
+  return properties.name;
+}
+std::string driver_version() {
+  int version = 0;  // CUDA's, as 1000 major + 10 minor
+  simt::check("driver", cudaDriverGetVersion(&version));
+  return "CUDA driver " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+std::string compiler_version() {
+  return "nvcc " + std::to_string(__CUDACC_VER_MAJOR__) + "." + std::to_string(__CUDACC_VER_MINOR__) + "." +
+         std::to_string(__CUDACC_VER_BUILD__);
+}
 #else
 void* take(std::size_t bytes) {
   void* p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -32,11 +46,17 @@ void give(void* p) { std::free(p); }
 void move(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
 void set(void* p, int byte, std::size_t bytes) { std::memset(p, byte, bytes); }
 constexpr const char* kName = "cpu";
+std::string device_name() { return "CPU backend, bits of an NVIDIA H200"; }
+std::string driver_version() { return "none"; }
+std::string compiler_version() { return "g++ " __VERSION__; }
 #endif
 
 class DeviceBackend final : public Backend {
  public:
   std::string name() const override { return kName; }
+  std::string device() const override { return device_name(); }
+  std::string driver() const override { return driver_version(); }
+  std::string toolkit() const override { return compiler_version(); }
   void* allocate(std::size_t bytes) override { return take(bytes); }
   void release(void* p) override { give(p); }
   void copy_in(void* device, const void* host, std::size_t bytes) override { move(device, host, bytes); }

@@ -11,7 +11,10 @@ namespace numgate::kernels {
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string name() const = 0;  // `cpu`, `cuda`
+  virtual std::string name() const = 0;     // `cpu`, `cuda`
+  virtual std::string device() const = 0;   // what the kernels run on
+  virtual std::string driver() const = 0;
+  virtual std::string toolkit() const = 0;  // what compiled them
 
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void release(void* p) = 0;

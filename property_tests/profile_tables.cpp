@@ -255,10 +255,20 @@ Profile release() {
       });
 }
 
+// What the thresholds rest on; run with --seeds 64.
+Profile study() {
+  return make("study", "every family in both named precisions, for distributions over seeds", "T=512 T=2048",
+              {{"kda.prefill", "sequential cp8", "reference production",
+                "gaussian needle slow_decay mixed_decay log_sigmoid near_collinear strong_decay outlier_channels tiny "
+                "fla_cp_test alternating_sign ragged",
+                "T=512 T=2048"}},
+              {});
+}
+
 }  // namespace
 
 const std::vector<Profile>& profiles() {
-  static const std::vector<Profile> all{quick(), merge(), release()};
+  static const std::vector<Profile> all{quick(), merge(), release(), study()};
   return all;
 }
 

@@ -69,9 +69,11 @@ void fading_row(const Draw& d, Index t, Index head, double* out) {
 void paired_keys(const Draw& d, Index t, Index head, double* out) {
   normal_row(d, t - t % 2, head, out);
 }
+// The second value of a pair takes the first write back and leaves a sixth of a fresh one, so that the state does not
+// vanish altogether.
 void paired_values(const Draw& d, Index t, Index head, double* out) {
-  normal_row(d, t - t % 2, head, out);
-  if (t % 2) std::for_each(out, out + d.width, [](double& x) { x = -x; });
+  for (Index i = 0; i < d.width; ++i)
+    out[i] = t % 2 ? d.normal(t, head, i) / 2 - d.normal(t - 1, head, i) : d.normal(t, head, i);
 }
 void paired_betas(const Draw& d, Index t, Index, double* out) {
   std::fill_n(out, d.width, t % 2 ? pm::logit(1. / 3) : 0.0);

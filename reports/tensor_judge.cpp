@@ -172,7 +172,8 @@ class TensorJudge {
   void judge_windows() {
     out_.score = *std::max_element(scores_.w.begin(), scores_.w.end());
     out_.score_null = scores_.null;
-    out_.loose = scores_.null > 0 && out_.score < limits_.loose;
+    // No error at all says nothing of the shadow: such a cell is exact, not loose.
+    out_.loose = scores_.null > 0 && out_.score > 0 && out_.score < limits_.loose;
     check_windows("contract", "score", scores_.w,
                   std::max(limits_.score, limits_.score_null * scores_.null));
   }

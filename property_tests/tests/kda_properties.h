@@ -1,0 +1,58 @@
+// What the property tests of the KDA stages share: runs, comparisons, and drawn cases whose failures are kept.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <optional>
+
+#include "partitioning/run.h"
+#include "property_tests/counterexamples.h"
+#include "property_tests/families.h"
+#include "property_tests/generators.h"
+#include "property_tests/random_stream.h"
+
+namespace numgate {
+
+inline constexpr const char* kCounterexamples =
+    NUMGATE_SOURCE_DIR "/property_tests/counterexamples";
+
+inline kernels::Backend& cpu() {
+  static const auto backend = kernels::make_cpu_backend();
+  return *backend;
+}
+
+inline TensorMap run(const Case& c, const TensorMap& inputs, const RunOptions& options = {}) {
+  return run_case(c, inputs, cpu(), options).outputs;
+}
+
+// What violates a claim about a case: one sentence, empty where the claim holds.
+using Violation = std::string;
+
+// Checks a claim on `count` drawn cases of `size`; the smallest that violates it is stored. The
+// draws follow from the claim's name, the same in every run; RC_PARAMS="seed=..." gives others.
+inline void check_cases(std::string_view name, int count, std::function<bool(const Case&)> size,
+                        std::function<Violation(const Case&)> claim) {
+  const auto cases = rc::gen::suchThat(any_case(), std::move(size));
+  rc::detail::TestParams params = rc::detail::configuration().testParams;
+  params.maxSuccess = count;
+  if (!std::getenv("RC_PARAMS")) params.seed = hash_of(name);
+  std::optional<Case> smallest;  // a shrunk case replaces the last one only where it fails, too
+  Violation why;
+  const auto result = rc::detail::checkTestable(
+      [&] {
+        const Case c = *cases;
+        const Violation violation = claim(c);
+        if (violation.empty()) return;
+        smallest = c;
+        why = violation;
+        RC_FAIL(violation);
+      },
+      rc::detail::TestMetadata(), params);
+  if (smallest) save_counterexample(kCounterexamples, *smallest, why);
+  std::ostringstream text;
+  rc::detail::printResultMessage(result, text);
+  EXPECT_TRUE(result.is<rc::detail::SuccessResult>()) << text.str();
+}
+
+}  // namespace numgate
