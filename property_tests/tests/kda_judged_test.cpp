@@ -1,4 +1,5 @@
-// No false alarms: what runs as it is declared breaks no rule but that of accuracy, which inputs may.
+// No false alarms: what runs as it is declared breaks no rule but that of accuracy, which inputs
+// may.
 #include "property_tests/tests/kda_properties.h"
 
 #include "cli/group.h"
@@ -21,10 +22,11 @@ bool is_small(const Case& c) {
   return s.T <= 256 && s.HV * s.K * (s.T * s.V + ranks * s.K * s.V) <= 3'000'000;
 }
 
-TEST(Judged, DrawnCasesRaiseNoFalseAlarm) { check_cases("judged", 100, is_small, false_alarm); }
+TEST(Judged, DrawnCasesRaiseNoFalseAlarm) { check_cases("judged", 300, is_small, false_alarm); }
 
 TEST(Judged, SavedCasesRaiseNoFalseAlarm) {
-  for (const Case& c : saved_counterexamples(kCounterexamples)) EXPECT_EQ(false_alarm(c), "") << c.id();
+  for (const Case& c : saved_counterexamples(kCounterexamples))
+    EXPECT_EQ(false_alarm(c), "") << c.id();
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Properties of the KDA kernels that need no oracle (DESIGN 5). Each takes any case, makes of it the one that its claim
-// is about, and says what violates the claim.
+// Properties of the KDA kernels that need no oracle (DESIGN 5). Each takes any case, makes of it
+// the one that its claim is about, and says what violates the claim.
 #include <cmath>
 
 #include "oracles/truth.h"
@@ -78,7 +78,8 @@ TensorMap other_tokens(const Case& c, const TensorMap& inputs, Segment tokens) {
 
 // ---- Claims.
 
-// With g = 0 and beta = 0 the state leaves as it came. Where a plan narrows what is carried, states that it holds.
+// With g = 0 and beta = 0 the state leaves as it came. Where a plan narrows what is carried, states
+// that it holds.
 Violation zero_beta(const Case& any) {
   Case c = prepared(any);
   c.shape.state0 = State0::random;
@@ -95,7 +96,8 @@ Violation zero_beta(const Case& any) {
   return {};
 }
 
-// Twice the values and the state give twice the output, to the bit down to where underflow begins to count.
+// Twice the values and the state give twice the output, to the bit down to where underflow begins
+// to count.
 Violation doubled(const Case& c) {
   TensorMap in = generate(c), once = run(c, in);
   for (const char* name : {"v", "state0"}) in.at(name) = combine(in.at(name), 2);
@@ -104,7 +106,8 @@ Violation doubled(const Case& c) {
                     [](double a, double b) { return a == b || std::fabs(a - b) < 0x1p-120; });
 }
 
-// o(v1 + v2) = o(v1) + o(v2), and the state alike, where every intermediate value is a small integer.
+// o(v1 + v2) = o(v1) + o(v2), and the state alike, where every intermediate value is a small
+// integer.
 Violation additive(const Case& any) {
   const Case c = exact(any);
   Case other = c;
@@ -124,7 +127,9 @@ Violation additive(const Case& any) {
 Violation causal(const Case& c) {
   const Index t0 = static_cast<Index>(c.seed) % c.shape.T;
   const TensorMap in = generate(c);
-  const auto past = [&](const TensorMap& inputs) { return slice(run(c, inputs).at("o"), 0, 0, t0); };
+  const auto past = [&](const TensorMap& inputs) {
+    return slice(run(c, inputs).at("o"), 0, 0, t0);
+  };
   return difference("o before token " + std::to_string(t0), past(in),
                     past(other_tokens(c, in, {t0, c.shape.T})));
 }
@@ -172,8 +177,9 @@ Violation batch_neighbours(const Case& c) {
   return difference(map_heads(c, run(c, in), own), run(alone, map_heads(c, in, own)));
 }
 
-// Tokens of zero key, zero beta and no decay at the end change neither what is before them nor the state. Under cp,
-// decode and replay they would move the cuts; where pieces are many and the handoff narrow, add one.
+// Tokens of zero key, zero beta and no decay at the end change neither what is before them nor the
+// state. Under cp, decode and replay they would move the cuts; where pieces are many and the
+// handoff narrow, add one.
 Violation padded(const Case& any) {
   Case c = prepared(any);
   const auto kind = c.schedule.kind;
@@ -209,8 +215,9 @@ Violation varlen_neighbours(const Case& any) {
   TensorMap changed = other_tokens(c, in, {0, c.shape.T});
   const auto own = [&](const TensorMap& tensors, const std::string& name) {
     const auto at = static_cast<Index>(n);
-    return name.starts_with("state") ? slice(tensors.at(name), 0, at, at + 1)
-                                     : slice(tensors.at(name), 0, sequences[n].begin, sequences[n].end);
+    return name.starts_with("state")
+               ? slice(tensors.at(name), 0, at, at + 1)
+               : slice(tensors.at(name), 0, sequences[n].begin, sequences[n].end);
   };
   changed.at("state0") = reversed(in.at("state0"), 0);
   for (const auto& spec : stage(c.stage).inputs) {
@@ -250,15 +257,23 @@ Violation fold_in_two_steps(const Case& any) {
   c.stage = "kda.merge";
   c.schedule = {};
   if (!family(c.family).applies_to(c.stage)) c.family = "gaussian";
-  c.shape = {2 + static_cast<Index>(c.seed) % 4, 1, 1, any.shape.K, any.shape.V, any.shape.in,
-             any.shape.gate, State0::random, {}};
+  c.shape = {2 + static_cast<Index>(c.seed) % 4,
+             1,
+             1,
+             any.shape.K,
+             any.shape.V,
+             any.shape.in,
+             any.shape.gate,
+             State0::random,
+             {}};
   TensorMap in = generate(c), whole = run(c, in);
   const Index cut = 1 + static_cast<Index>(c.seed / 4) % (c.shape.T - 1);
   for (const Segment part : {Segment{0, cut}, Segment{cut, c.shape.T}}) {
     Case step = c;
     step.shape.T = part.size();
     TensorMap share = in;
-    for (const char* name : {"M", "B"}) share.at(name) = slice(in.at(name), 0, part.begin, part.end);
+    for (const char* name : {"M", "B"})
+      share.at(name) = slice(in.at(name), 0, part.begin, part.end);
     in.at("state0") = run(step, share).at("state");
   }
   return difference("state", whole.at("state"), in.at("state0"));
@@ -326,18 +341,18 @@ TEST_P(Metamorphic, HoldsForSavedCases) {
     EXPECT_EQ(GetParam().violation(c), "") << c.id();
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kda, Metamorphic,
-    testing::Values(Claim{"zero_beta", zero_beta}, Claim{"doubled", doubled},
-                    Claim{"additive", additive, 40}, Claim{"causal", causal},
-                    Claim{"permuted_heads", permuted_heads},
-                    Claim{"batch_neighbours", batch_neighbours}, Claim{"padded", padded},
-                    Claim{"varlen_neighbours", varlen_neighbours},
-                    Claim{"dirty_workspace", dirty_workspace},
-                    Claim{"exact_integers", exact_integers, 60},
-                    Claim{"fold_in_two_steps", fold_in_two_steps, 40},
-                    Claim{"composed_maps", composed_maps, 40}),
-    [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Kda, Metamorphic,
+                         testing::Values(Claim{"zero_beta", zero_beta}, Claim{"doubled", doubled},
+                                         Claim{"additive", additive, 40}, Claim{"causal", causal},
+                                         Claim{"permuted_heads", permuted_heads},
+                                         Claim{"batch_neighbours", batch_neighbours},
+                                         Claim{"padded", padded},
+                                         Claim{"varlen_neighbours", varlen_neighbours},
+                                         Claim{"dirty_workspace", dirty_workspace},
+                                         Claim{"exact_integers", exact_integers, 60},
+                                         Claim{"fold_in_two_steps", fold_in_two_steps, 40},
+                                         Claim{"composed_maps", composed_maps, 40}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace numgate

@@ -1,4 +1,5 @@
-// What the property tests of the KDA stages share: runs, comparisons, and drawn cases whose failures are kept.
+// What the property tests of the KDA stages share: runs, comparisons, and drawn cases whose
+// failures are kept.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -30,13 +31,13 @@ inline TensorMap run(const Case& c, const TensorMap& inputs, const RunOptions& o
 using Violation = std::string;
 
 // Checks a claim on `count` drawn cases of `size`; the smallest that violates it is stored. The
-// draws follow from the claim's name, the same in every run; RC_PARAMS="seed=..." gives others.
+// draws follow from the claim's name, the same in every run; RC_PARAMS="seed=7 max_success=1000"
+// gives others.
 inline void check_cases(std::string_view name, int count, std::function<bool(const Case&)> size,
                         std::function<Violation(const Case&)> claim) {
   const auto cases = rc::gen::suchThat(any_case(), std::move(size));
   rc::detail::TestParams params = rc::detail::configuration().testParams;
-  params.maxSuccess = count;
-  if (!std::getenv("RC_PARAMS")) params.seed = hash_of(name);
+  if (!std::getenv("RC_PARAMS")) params.seed = hash_of(name), params.maxSuccess = count;
   std::optional<Case> smallest;  // a shrunk case replaces the last one only where it fails, too
   Violation why;
   const auto result = rc::detail::checkTestable(
