@@ -7,11 +7,21 @@
 namespace numgate {
 namespace {
 
+// Equivalence allows a cut no more than fp32 rounding whatever its plan declares (DESIGN 6): a plan
+// that narrows what only a cut computes must fail it. `production` is to pass all the same.
+bool may_cost_equivalence(const Plan& plan) {
+  return plan.name != "production" && plan.formats != plan.schedule_sites_at_ieee().formats;
+}
+
 Violation false_alarm(const Case& c) {
-  Group group(c, cpu(), {});
+  GroupOptions options;
+  if (c.family == "outlier_channels") options.draws = 16;  // DESIGN 1: one scalar dominates a row
+  Group group(c, cpu(), options);
   const CellResult cell = judge(group.evidence(c, true), default_policy());
   for (const Reason& r : cell.reasons)
-    if (r.rule != "accuracy" && r.rule != "liveness") return r.rule + ": " + r.text;
+    if (r.rule != "accuracy" && r.rule != "liveness" &&
+        !(r.rule == "equivalence" && may_cost_equivalence(c.plan.declared)))
+      return r.rule + ": " + r.text;
   return {};
 }
 
@@ -22,7 +32,7 @@ bool is_small(const Case& c) {
   return s.T <= 256 && s.HV * s.K * (s.T * s.V + ranks * s.K * s.V) <= 3'000'000;
 }
 
-TEST(Judged, DrawnCasesRaiseNoFalseAlarm) { check_cases("judged", 300, is_small, false_alarm); }
+TEST(Judged, DrawnCasesRaiseNoFalseAlarm) { check_cases("judged", 200, is_small, false_alarm); }
 
 TEST(Judged, SavedCasesRaiseNoFalseAlarm) {
   for (const Case& c : saved_counterexamples(kCounterexamples))

@@ -41,20 +41,6 @@ Violation difference(const TensorMap& a, const TensorMap& b, Agree agree = nullp
 
 void clear(Tensor& t) { std::fill(t.bytes.begin(), t.bytes.end(), std::byte{0}); }
 
-// x * factor + y * other, element by element; exact where the claim makes it so.
-Tensor combine(const Tensor& x, double factor, const Tensor* y = nullptr) {
-  Tensor out(x.dtype, x.shape);
-  for (Index i = 0; i < x.size(); ++i) {
-    const auto value = static_cast<float>(x.at(i) * factor + (y ? y->at(i) : 0));
-    if (x.dtype == Dtype::f32)
-      out.as<float>()[i] = value;
-    else
-      out.as<std::uint16_t>()[i] =
-          static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
-  }
-  return out;
-}
-
 Case prepared(Case c) {
   c.stage = "kda.core";
   return c;

@@ -3,6 +3,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdlib>
 #include <functional>
 #include <optional>
@@ -25,6 +26,20 @@ inline kernels::Backend& cpu() {
 
 inline TensorMap run(const Case& c, const TensorMap& inputs, const RunOptions& options = {}) {
   return run_case(c, inputs, cpu(), options).outputs;
+}
+
+// x * factor + y, element by element; the caller chooses values for which it is exact.
+inline Tensor combine(const Tensor& x, double factor, const Tensor* y = nullptr) {
+  Tensor out(x.dtype, x.shape);
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    const auto value = static_cast<float>(x.at(i) * factor + (y ? y->at(i) : 0));
+    if (x.dtype == Dtype::f32)
+      out.as<float>()[i] = value;
+    else
+      out.as<std::uint16_t>()[i] =
+          static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+  }
+  return out;
 }
 
 // What violates a claim about a case: one sentence, empty where the claim holds.
