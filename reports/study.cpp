@@ -25,7 +25,7 @@ std::string study_json(const std::vector<Report>& reports) {
   std::map<std::string, Distributions> groups;
   for (const Report& report : reports)
     for (const CellResult& cell : report.cells) {
-      if (cell.is_control) continue;
+      if (cell.is_control || cell.tensors.empty()) continue;  // not run: nothing to learn
       Distributions& d = groups[cell.c.stage + "/" + cell.c.schedule.text() + "/" + cell.c.plan.text() + "/" + cell.c.family];
       ++d.cells;
       for (const TensorResult& t : cell.tensors) {
