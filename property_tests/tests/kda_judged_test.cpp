@@ -14,9 +14,7 @@ bool may_cost_equivalence(const Plan& plan) {
 }
 
 Violation false_alarm(const Case& c) {
-  GroupOptions options;
-  if (c.family == "outlier_channels") options.draws = 16;  // DESIGN 1: one scalar dominates a row
-  Group group(c, cpu(), options);
+  Group group(c, cpu(), {});
   const CellResult cell = judge(group.evidence(c, true), default_policy());
   for (const Reason& r : cell.reasons)
     if (r.rule != "accuracy" && r.rule != "liveness" &&
