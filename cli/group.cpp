@@ -106,6 +106,9 @@ CellEvidence Group::evidence(const Case& c, const Observation& seen) {
   try {
     const bool own_control = c.schedule.kind == ScheduleKind::sequential;
     const Observation* against = own_control ? nullptr : &control(c);
+    for (const auto& spec : stage(c.stage).outputs)
+      if (!seen.outputs.contains(std::string(spec.name)))
+        e.health.failures.push_back("no output " + std::string(spec.name));
     for (const auto& [tensor, values] : seen.outputs) {
       if (is_copy(tensor)) {
         const TruthTensor& t = truth().outputs.at(tensor);

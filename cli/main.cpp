@@ -103,7 +103,7 @@ ExitCode run_digests(const std::string& backend_name, const std::string& record,
 ExitCode main_of(int argc, char** argv) {
   CLI::App app{"numgate decides whether a change to an LLM inference kernel may merge."};
   app.set_version_flag("--version", fmt::format("numgate {} ({})", kToolVersion, git_commit()));
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // so that an unknown word is named, see below
   ExitCode code = ExitCode::pass;
 
   std::string what;
@@ -209,6 +209,7 @@ ExitCode main_of(int argc, char** argv) {
     fmt::print(stderr, "numgate: {}\n", e.what());
     return ExitCode::usage;
   }
+  if (app.get_subcommands().empty()) throw UsageError("command", "", "is missing; `numgate --help` shows them");
   return code;
 }
 

@@ -134,7 +134,8 @@ double radius_over_shadow(const OutputLayout& layout, const TruthTensor& truth, 
            i < ((rows.first + r * rows.step) + 1) * layout.width / width; ++i)
         squares += truth.radius[static_cast<std::size_t>(i)] * truth.radius[static_cast<std::size_t>(i)] * static_cast<double>(width);
     const double allowed = mean_square(shadow, w);
-    if (squares > 0) worst = std::max(worst, std::sqrt(squares / allowed));
+    // A shadow of zero says that every operation is exact: the truth's, too.
+    if (squares > 0 && allowed > 0) worst = std::max(worst, std::sqrt(squares / allowed));
   }
   return worst;
 }

@@ -141,6 +141,8 @@ Case parse_case(std::string_view id) {
     throw UsageError("schedule", c.schedule.text(), "ranks must divide H=" + std::to_string(c.shape.H));
   if (c.schedule.kind == ScheduleKind::resume && c.schedule.parameter >= c.shape.T)
     throw UsageError("schedule", c.schedule.text(), "the boundary must lie below T=" + std::to_string(c.shape.T));
+  if (c.schedule.kind == ScheduleKind::replay && c.schedule.parameter > 64)
+    throw UsageError("schedule", c.schedule.text(), "a ring holds at most 64 records");
   if (c.schedule.kind == ScheduleKind::cp && c.schedule.parameter > 1024)
     throw UsageError("schedule", c.schedule.text(), "at most 1024 ranks");
   return c;

@@ -56,14 +56,18 @@ void run_on_device(DeviceCase& d) {
 void check_cast(const Case& c, Observation& seen) {
   const auto cast = seen.outputs.find("o_cast");
   if (cast == seen.outputs.end()) return;
-  const Format format = c.plan.ran[Site::output] == Format::input
-                            ? (c.shape.in == Dtype::bf16 ? Format::bf16 : Format::ieee)
-                            : c.plan.ran[Site::output];
+  const Format declared = c.plan.declared[Site::output];
+  const Format format = declared != Format::input         ? declared
+                        : c.shape.in == Dtype::bf16 ? Format::bf16
+                                                    : Format::ieee;
   const float* o = seen.outputs.at("o").as<float>();
   const Tensor& t = cast->second;
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < t.size(); ++i) {
-    if (t.dtype == Dtype::bf16) {
+    const bool narrow = format == Format::bf16 || format == Format::fp16;
+    if (narrow != (t.dtype == Dtype::bf16)) {
+      ++wrong;
+    } else if (narrow) {
       const std::uint16_t word = t.as<std::uint16_t>()[i];
       wrong += word != (format == Format::fp16 ? fp16_from_float(o[i]) : bf16_from_float(o[i]));
     } else {

@@ -93,6 +93,7 @@ Matrix<typename Sites::Real> replay_step(Sites& sites,
   sites.store(Site::ring, record.k);
   sites.store(Site::ring, record.u);
   sites.store(Site::ring, record.G);
+  ring.G = record.G.values;  // read back by the next token
   if (ring.records.size() >= length) flush(sites, ring, S);
   return o;
 }

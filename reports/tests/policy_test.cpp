@@ -31,7 +31,7 @@ TEST(Policy, DefaultsAreThoseOfTheDesign) {
   EXPECT_EQ(p.thresholds.token_null, 1.5);
   EXPECT_EQ(p.thresholds.excess, 6);
   EXPECT_EQ(p.thresholds.growth, 0.15);
-  EXPECT_EQ(p.budget("production:tf32", "near_collinear").value, 5e-2);
+  EXPECT_EQ(p.budget("production:tf32", "near_collinear").value, 1.25e-1);
   EXPECT_EQ(p.budget("reference", "near_collinear").value, 1e-2);
   EXPECT_EQ(p.budget("production", "needle").value, 1e-2);
   for (const ThresholdInfo& info : threshold_infos()) {
