@@ -21,14 +21,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 struct Work {
   Case c;
   bool is_control = false;
 };
 
-// Cells in the order in which they run: those that share inputs and truth together, small ones first.
+// Cells in the order in which they run: those that share inputs and truth together, small ones
+// first.
 std::vector<Work> plan_work(const CampaignOptions& o, Report& report) {
   const Profile& p = profile(o.profile);
   std::vector<Work> work;
@@ -43,7 +46,8 @@ std::vector<Work> plan_work(const CampaignOptions& o, Report& report) {
     if (known.insert(c.id()).second) work.push_back({c, false});
   for (const Work& w : work) check_family(w.c);
   std::stable_sort(work.begin(), work.end(), [](const Work& a, const Work& b) {
-    return std::pair(a.c.shape.T * a.c.shape.HV, a.c.group()) < std::pair(b.c.shape.T * b.c.shape.HV, b.c.group());
+    return std::pair(a.c.shape.T * a.c.shape.HV, a.c.group()) <
+           std::pair(b.c.shape.T * b.c.shape.HV, b.c.group());
   });
   return work;
 }
@@ -82,10 +86,13 @@ Report run_campaign(const CampaignOptions& o) {
 
   const std::vector<Work> work = plan_work(o, report);
   const auto backend = make_backend(o.backend);
-  Checkpoint checkpoint(o.out, fmt::format("numgate {} {} {} target {} policy {}", kToolVersion, report.git_commit, o.backend,
-                                           report.policy.target_context, o.policy_file.empty() ? "default" : o.policy_file),
+  Checkpoint checkpoint(o.out,
+                        fmt::format("numgate {} {} {} target {} policy {}", kToolVersion,
+                                    report.git_commit, o.backend, report.policy.target_context,
+                                    o.policy_file.empty() ? "default" : o.policy_file),
                         o.resume);
-  for (const char* old : {"report.json", "report.html", "junit.xml", "summary.md"}) std::filesystem::remove(o.out / old);
+  for (const char* old : {"report.json", "report.html", "junit.xml", "summary.md"})
+    std::filesystem::remove(o.out / old);
 
   Progress progress(o.quiet);
   std::map<std::string, std::int64_t> smallest;
@@ -104,12 +111,15 @@ Report run_campaign(const CampaignOptions& o) {
       continue;
     }
     if (o.timeout > 0 && seconds_since(start) > o.timeout) {
-      report.cells.push_back(unjudged(w.c, "timeout", fmt::format("not started within {:.0f} s", o.timeout)));
+      report.cells.push_back(
+          unjudged(w.c, "timeout", fmt::format("not started within {:.0f} s", o.timeout)));
       ++done;
       continue;
     }
     const auto cell_start = Clock::now();
-    const auto step = [&](const std::string& what, double fraction) { progress.update(done, work.size(), id, what, fraction); };
+    const auto step = [&](const std::string& what, double fraction) {
+      progress.update(done, work.size(), id, what, fraction);
+    };
     if (group_key != w.c.group()) {
       group_key = w.c.group();
       GroupOptions options;

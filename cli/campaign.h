@@ -12,16 +12,17 @@ struct CampaignOptions {
   std::string profile = "quick", backend = "cpu", command;
   std::vector<std::string> globs;
   std::filesystem::path out = "out";
-  std::string policy_file;            // empty: the compiled-in policy
+  std::string policy_file;  // empty: the compiled-in policy
   std::int64_t seeds = 1;
-  std::int64_t target_context = 0;    // 0: the policy's
-  int jobs = 0;                       // 0: every processor
-  double timeout = 0;                 // seconds, 0: none; cells not started by then are TIMEOUT
+  std::int64_t target_context = 0;  // 0: the policy's
+  int jobs = 0;                     // 0: every processor
+  double timeout = 0;               // seconds, 0: none; cells not started by then are TIMEOUT
   bool resume = false, quiet = false;
 };
 
-// Runs the campaign and writes report.json, report.html, junit.xml and summary.md under `out`; finished cells go to
-// out/cells.jsonl as they come, where --resume finds them. Raises UsageError before any work.
+// Runs the campaign and writes report.json, report.html, junit.xml and summary.md under `out`;
+// finished cells go to out/cells.jsonl as they come, where --resume finds them. Raises UsageError
+// before any work.
 Report run_campaign(const CampaignOptions& options);
 
 // The four files.

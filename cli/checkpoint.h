@@ -11,8 +11,9 @@ namespace numgate {
 
 class Checkpoint {
  public:
-  // `campaign` is a line that tells campaigns apart; with `resume` the cells of the same campaign are kept, else the
-  // file starts anew. Raises UsageError: the directory is not writable; the file belongs to another campaign.
+  // `campaign` is a line that tells campaigns apart; with `resume` the cells of the same campaign
+  // are kept, else the file starts anew. Raises UsageError: the directory is not writable; the file
+  // belongs to another campaign.
   Checkpoint(const std::filesystem::path& dir, const std::string& campaign, bool resume);
   // The finished cell, or null.
   const CellResult* find(const std::string& case_id) const;

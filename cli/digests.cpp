@@ -19,24 +19,36 @@ struct Line {
 };
 
 const Line kLines[] = {
-    {"kda.prefill", "sequential chunked@100 decode replay@16 cp3 resume@70", "reference production tf32",
-     "gaussian needle near_collinear ragged", "T=150,HV=2 T=145,K=64,V=128,state0=random"},
+    {"kda.prefill", "sequential chunked@100 decode replay@16 cp3 resume@70",
+     "reference production tf32", "gaussian needle near_collinear ragged",
+     "T=150,HV=2 T=145,K=64,V=128,state0=random"},
     {"kda.prefill", "sequential cp8", "reference production tf32",
-     "slow_decay mixed_decay log_sigmoid strong_decay outlier_channels tiny fla_cp_test alternating_sign", "T=67,H=2,gate=plain T=130,K=128"},
-    {"kda.prefill", "sequential cp2", "production", "gaussian", "T=33,H=64 T=1,HV=3 T=16 T=17 T=63 T=64 T=65 T=129"},
+     "slow_decay mixed_decay log_sigmoid strong_decay outlier_channels tiny fla_cp_test "
+     "alternating_sign",
+     "T=67,H=2,gate=plain T=130,K=128"},
+    {"kda.prefill", "sequential cp2", "production", "gaussian",
+     "T=33,H=64 T=1,HV=3 T=16 T=17 T=63 T=64 T=65 T=129"},
     {"kda.prefill", "tp4", "production reference", "gaussian", "T=70,H=4,HV=8,state0=random"},
-    {"kda.prefill", "varlen", "reference production", "gaussian ragged", "T=200,HV=2,state0=random,cuts=1+17+81 T=90,in=f32,cuts=64"},
+    {"kda.prefill", "varlen", "reference production", "gaussian ragged",
+     "T=200,HV=2,state0=random,cuts=1+17+81 T=90,in=f32,cuts=64"},
     {"kda.prefill", "sequential cp3", "reference production", "gaussian", "T=100,in=f32"},
-    {"kda.prefill", "cp3", "reference+summary.chain=bf16x3 reference+merge.dot=tf32rna reference+handoff=bf16 "
-                           "reference+h.store=fp16 reference+w.dot=bf16 reference+state=bf16 production+inverse=tf32",
+    {"kda.prefill", "cp3",
+     "reference+summary.chain=bf16x3 reference+merge.dot=tf32rna reference+handoff=bf16 "
+     "reference+h.store=fp16 reference+w.dot=bf16 reference+state=bf16 production+inverse=tf32",
      "gaussian needle", "T=100"},
-    {"kda.core", "sequential cp3 decode replay@8", "reference production", "exact_integers zero_beta gaussian", "T=90,state0=random"},
-    {"kda.summary", "sequential", "reference production tf32", "gaussian needle exact_integers", "T=100,HV=2 T=70,K=64,V=128"},
-    {"kda.merge", "sequential", "reference production tf32", "gaussian needle tiny", "T=7,HV=2,state0=random T=5,K=64,V=128"},
-    {"kda.l2norm", "sequential", "reference", "gaussian outlier_channels tiny near_collinear", "T=33,H=3 T=33,K=128,in=f32"},
-    {"kda.gate", "sequential", "reference", "gaussian needle log_sigmoid saturated", "T=33,H=3 T=33,H=2,gate=plain"},
+    {"kda.core", "sequential cp3 decode replay@8", "reference production",
+     "exact_integers zero_beta gaussian", "T=90,state0=random"},
+    {"kda.summary", "sequential", "reference production tf32", "gaussian needle exact_integers",
+     "T=100,HV=2 T=70,K=64,V=128"},
+    {"kda.merge", "sequential", "reference production tf32", "gaussian needle tiny",
+     "T=7,HV=2,state0=random T=5,K=64,V=128"},
+    {"kda.l2norm", "sequential", "reference", "gaussian outlier_channels tiny near_collinear",
+     "T=33,H=3 T=33,K=128,in=f32"},
+    {"kda.gate", "sequential", "reference", "gaussian needle log_sigmoid saturated",
+     "T=33,H=3 T=33,H=2,gate=plain"},
     {"kda.beta", "sequential", "reference", "gaussian saturated", "T=200,H=3"},
-    {"kda.conv", "sequential chunked@7 cp8 varlen", "reference", "gaussian saturated", "T=23,state0=random"},
+    {"kda.conv", "sequential chunked@7 cp8 varlen", "reference", "gaussian saturated",
+     "T=23,state0=random"},
     {"kda.out_norm", "sequential", "reference", "gaussian saturated tiny", "T=33,H=2 T=33,K=128"},
 };
 
@@ -56,14 +68,16 @@ std::vector<Case> digest_cases() {
       for (const auto& plan : words(line.plans))
         for (const auto& family : words(line.families))
           for (const auto& shape : words(line.shapes))
-            cases.push_back(parse_case(fmt::format("{}/{}/{}/{}/{}/seed=7", line.stage, schedule, plan, family, shape)));
+            cases.push_back(parse_case(
+                fmt::format("{}/{}/{}/{}/{}/seed=7", line.stage, schedule, plan, family, shape)));
   return cases;
 }
 
 std::string digest(const Case& c, kernels::Backend& backend) {
   std::uint64_t hash = 0xcbf29ce484222325;
   const auto add = [&](const void* p, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) hash = (hash ^ static_cast<const std::uint8_t*>(p)[i]) * 0x100000001b3;
+    for (std::size_t i = 0; i < n; ++i)
+      hash = (hash ^ static_cast<const std::uint8_t*>(p)[i]) * 0x100000001b3;
   };
   const Observation seen = run_case(c, generate(c), backend);
   for (const auto& [name, values] : seen.outputs) {

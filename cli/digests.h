@@ -9,7 +9,8 @@
 
 namespace numgate {
 
-// Every kernel, named plan, schedule and family on small shapes: ragged lengths, K != V, grouped values, 1 to 64 heads.
+// Every kernel, named plan, schedule and family on small shapes: ragged lengths, K != V, grouped
+// values, 1 to 64 heads.
 std::vector<Case> digest_cases();
 
 // 64-bit FNV-1a of the case's outputs (names and bytes, in order), in hexadecimal.

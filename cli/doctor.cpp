@@ -15,7 +15,8 @@ namespace tc = tensor_core;
 
 constexpr int kTiles = 8192;  // 1,048,576 outputs of an instruction form
 
-// The fast model against the integer model, on random words (NaN, infinities and subnormals among them).
+// The fast model against the integer model, on random words (NaN, infinities and subnormals among
+// them).
 std::int64_t mismatches(tc::Type type, tc::Unit unit) {
   std::mt19937 random(1);
   std::int64_t wrong = 0;
@@ -49,7 +50,8 @@ ExitCode doctor() {
   const auto check = [&](const char* form, tc::Type type, tc::Unit unit) {
     const std::int64_t n = mismatches(type, unit);
     wrong += n;
-    fmt::print("tensor core {:<16} {} of {} outputs differ between the two models\n", form, n, kTiles * tc::kRows * tc::kColumns);
+    fmt::print("tensor core {:<16} {} of {} outputs differ between the two models\n", form, n,
+               kTiles * tc::kRows * tc::kColumns);
   };
   check("mma tf32", tc::Type::tf32, tc::Unit::mma);
   check("mma bf16", tc::Type::bf16, tc::Unit::mma);

@@ -4,7 +4,8 @@
 
 namespace numgate {
 
-// Prints the machine, the backends and the result of the tensor-core self-check. Not a pass where the check fails.
+// Prints the machine, the backends and the result of the tensor-core self-check. Not a pass where
+// the check fails.
 ExitCode doctor();
 
 }  // namespace numgate

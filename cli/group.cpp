@@ -70,7 +70,8 @@ const Observation& Group::control(const Case& c) {
   return control_.second;
 }
 
-TensorProfile Group::profile(const Case& c, const std::string& tensor, const Tensor& seen, const Observation* control) {
+TensorProfile Group::profile(const Case& c, const std::string& tensor, const Tensor& seen,
+                             const Observation* control) {
   const TruthTensor& t = truth_of(truth(), tensor);
   const OutputLayout layout = output_layout(c, tensor, t.shape);
   TensorProfile p;
@@ -81,17 +82,19 @@ TensorProfile Group::profile(const Case& c, const std::string& tensor, const Ten
   p.truth_squares = truth_squares(layout, t);
   p.kernel = measure(layout, seen, t);
   p.shadow = shadow(c, c.plan.declared).at(tensor);
-  if (seen.dtype == Dtype::bf16 && !layout.is_state) p.kernel.row_excess = measure_excess(layout, seen, t, p.shadow);
+  if (seen.dtype == Dtype::bf16 && !layout.is_state)
+    p.kernel.row_excess = measure_excess(layout, seen, t, p.shadow);
   const double radius = radius_over_shadow(layout, t, p.shadow);
   if (!(radius < kLargestRadius))
-    throw OracleError("the truth's radius of " + tensor + " is " + std::to_string(radius) + " of the shadow");
+    throw OracleError("the truth's radius of " + tensor + " is " + std::to_string(radius) +
+                      " of the shadow");
   if (control == nullptr || !control->outputs.contains(tensor)) return p;
   p.has_control = true;
   const Tensor& other = control->outputs.at(tensor);
   p.differing_bits = seen.dtype == other.dtype ? differing_elements(seen, other) : 0;
   p.control = measure(layout, other, t);
-  if (const Plan ieee = c.plan.declared.schedule_sites_at_ieee(); ieee.formats != c.plan.declared.formats &&
-                                                                  equivalence(c.schedule) == Equivalence::R)
+  if (const Plan ieee = c.plan.declared.schedule_sites_at_ieee();
+      ieee.formats != c.plan.declared.formats && equivalence(c.schedule) == Equivalence::R)
     p.schedule_shadow = shadow(c, ieee).at(tensor);
   return p;
 }
@@ -114,7 +117,8 @@ CellEvidence Group::evidence(const Case& c, const Observation& seen) {
         const TruthTensor& t = truth().outputs.at(tensor);
         for (std::int64_t i = 0; i < values.size(); ++i)
           if (values.at(i) != t.hi[static_cast<std::size_t>(i)]) {
-            e.health.failures.push_back(tensor + " is not the last raw inputs (element " + std::to_string(i) + ")");
+            e.health.failures.push_back(tensor + " is not the last raw inputs (element " +
+                                        std::to_string(i) + ")");
             break;
           }
       } else {
@@ -139,7 +143,8 @@ CellEvidence Group::evidence(const Case& c, bool run_twice) {
       const Observation again = run(c, other);
       for (const auto& [tensor, values] : seen.outputs)
         if (const auto n = differing_elements(values, again.outputs.at(tensor)); n > 0)
-          seen.failures.push_back("two runs differ in " + std::to_string(n) + " elements of " + tensor);
+          seen.failures.push_back("two runs differ in " + std::to_string(n) + " elements of " +
+                                  tensor);
     }
   } catch (const KernelError& error) {
     CellEvidence e;

@@ -19,20 +19,24 @@ namespace numgate {
 struct GroupOptions {
   int draws = 8;
   bool keep_low = false;
-  std::function<void(const std::string& step, double fraction)> progress = [](const std::string&, double) {};
+  std::function<void(const std::string& step, double fraction)> progress = [](const std::string&,
+                                                                              double) {};
 };
 
 class Group {
  public:
   Group(const Case& any, kernels::Backend& backend, GroupOptions options);
 
-  // Runs the case's kernels and gathers all that judging it needs. `run_twice` also checks that a second run, on
-  // differently poisoned memory and with another order of threads, gives the same bits.
+  // Runs the case's kernels and gathers all that judging it needs. `run_twice` also checks that a
+  // second run, on differently poisoned memory and with another order of threads, gives the same
+  // bits.
   CellEvidence evidence(const Case& c, bool run_twice);
   // The same for outputs that something else computed.
   CellEvidence evidence(const Case& c, const Observation& seen);
 
-  void set_progress(std::function<void(const std::string&, double)> progress) { options_.progress = std::move(progress); }
+  void set_progress(std::function<void(const std::string&, double)> progress) {
+    options_.progress = std::move(progress);
+  }
   const TensorMap& inputs();
   const Truth& truth();
   const std::map<std::string, TensorShadow>& shadow(const Case& c, const Plan& declared);
@@ -40,7 +44,8 @@ class Group {
 
  private:
   const Observation& control(const Case& c);
-  TensorProfile profile(const Case& c, const std::string& tensor, const Tensor& seen, const Observation* control);
+  TensorProfile profile(const Case& c, const std::string& tensor, const Tensor& seen,
+                        const Observation* control);
 
   Case any_;
   kernels::Backend& backend_;
@@ -48,8 +53,9 @@ class Group {
   std::optional<TensorMap> inputs_;
   std::optional<Truth> truth_;
   std::string truth_failure_;
-  std::map<std::string, std::map<std::string, TensorShadow>> shadows_;  // by schedule and declared plan
-  std::pair<std::string, Observation> control_;                         // of the last plan that ran
+  std::map<std::string, std::map<std::string, TensorShadow>>
+      shadows_;                                  // by schedule and declared plan
+  std::pair<std::string, Observation> control_;  // of the last plan that ran
 };
 
 }  // namespace numgate

@@ -31,7 +31,9 @@ std::string hardware() {
 std::string compiler() { return NUMGATE_COMPILER; }
 
 std::string utc_now() {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+  return fmt::format(
+      "{:%Y-%m-%dT%H:%M:%SZ}",
+      fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
 }
 
 std::unique_ptr<kernels::Backend> make_backend(const std::string& name) {

@@ -24,18 +24,21 @@ void list(const std::string& what) {
   if (what == "stages") {
     for (const auto& s : stages()) {
       fmt::print("{:<14} {}\n", s.name, s.what);
-      for (const auto& t : s.inputs) fmt::print("    in   {:<12} [{}] {}\n", t.name, t.shape, t.dtype);
-      for (const auto& t : s.outputs) fmt::print("    out  {:<12} [{}] {}\n", t.name, t.shape, t.dtype);
+      for (const auto& t : s.inputs)
+        fmt::print("    in   {:<12} [{}] {}\n", t.name, t.shape, t.dtype);
+      for (const auto& t : s.outputs)
+        fmt::print("    out  {:<12} [{}] {}\n", t.name, t.shape, t.dtype);
     }
   } else if (what == "schedules") {
     for (const auto& s : schedules()) fmt::print("{:<18} {}\n", s.form, s.what);
   } else if (what == "plans") {
     for (const auto& p : named_plans()) fmt::print("{:<14} {}\n", p.name, p.what);
-    fmt::print("\n{:<14} {:<6} {:<10} {:<10} {:<10} {}\n", "site", "kind", "reference", "production", "tf32", "what");
+    fmt::print("\n{:<14} {:<6} {:<10} {:<10} {:<10} {}\n", "site", "kind", "reference",
+               "production", "tf32", "what");
     for (const auto& s : kSites)
-      fmt::print("{:<14} {:<6} {:<10} {:<10} {:<10} {}\n", s.name, s.kind == SiteKind::dot ? "dot" : "store",
-                 name(parse_plan("reference")[s.site]), name(parse_plan("production")[s.site]),
-                 name(parse_plan("tf32")[s.site]), s.what);
+      fmt::print("{:<14} {:<6} {:<10} {:<10} {:<10} {}\n", s.name,
+                 s.kind == SiteKind::dot ? "dot" : "store", name(parse_plan("reference")[s.site]),
+                 name(parse_plan("production")[s.site]), name(parse_plan("tf32")[s.site]), s.what);
   } else if (what == "families") {
     for (const auto& f : families()) {
       fmt::print("{:<18} {}\n", f.name, f.exposes);
@@ -43,25 +46,31 @@ void list(const std::string& what) {
     }
   } else {
     for (const auto& p : profiles())
-      fmt::print("{:<10} {} ({} cases, {} controls)\n", p.name, p.what, p.cases.size(), p.controls.size());
+      fmt::print("{:<10} {} ({} cases, {} controls)\n", p.name, p.what, p.cases.size(),
+                 p.controls.size());
   }
 }
 
 void print_cell(const CellResult& cell) {
   fmt::print("{}  {}\n", name(cell.verdict), cell.c.id());
-  fmt::print("  relative error {:.3e}, projected {:.3e}, score {:.2f}\n", cell.error.relative, cell.error.projected,
-             cell.score.max);
+  fmt::print("  relative error {:.3e}, projected {:.3e}, score {:.2f}\n", cell.error.relative,
+             cell.error.projected, cell.score.max);
   for (const Reason& r : cell.reasons) fmt::print("  {:<12} {}\n", r.rule, r.text);
 }
 
 ExitCode exit_code_of(const CellResult& cell) {
   switch (cell.verdict) {
     case Verdict::PASS:
-    case Verdict::CAUGHT: return ExitCode::pass;
-    case Verdict::FAIL: return ExitCode::gate_violated;
-    case Verdict::TIMEOUT: return ExitCode::timeout;
-    case Verdict::NOT_VERIFIED: return ExitCode::incomplete;
-    case Verdict::ERROR: break;
+    case Verdict::CAUGHT:
+      return ExitCode::pass;
+    case Verdict::FAIL:
+      return ExitCode::gate_violated;
+    case Verdict::TIMEOUT:
+      return ExitCode::timeout;
+    case Verdict::NOT_VERIFIED:
+      return ExitCode::incomplete;
+    case Verdict::ERROR:
+      break;
   }
   for (const Reason& r : cell.reasons)
     if (r.rule == "oracle") return ExitCode::oracle_invalid;
@@ -72,13 +81,15 @@ ExitCode run(const CampaignOptions& options) {
   const Report report = run_campaign(options);
   for (const CellResult& cell : report.cells)
     if (cell.verdict != Verdict::PASS || report.cells.size() <= 12) print_cell(cell);
-  fmt::print("{}: {} cells in {:.0f} s\nreport: {}\n", name(report.verdict), report.cells.size(), report.seconds,
+  fmt::print("{}: {} cells in {:.0f} s\nreport: {}\n", name(report.verdict), report.cells.size(),
+             report.seconds,
              std::filesystem::absolute(options.out / "report.html").lexically_normal().string());
   return exit_code(report);
 }
 
 // Writes the digests of every digest case, or compares them with a record.
-ExitCode run_digests(const std::string& backend_name, const std::string& record, const std::string& out) {
+ExitCode run_digests(const std::string& backend_name, const std::string& record,
+                     const std::string& out) {
   const auto backend = make_backend(backend_name);
   const Digests recorded = record.empty() ? Digests{} : read_digests(record);
   Digests own;
@@ -88,12 +99,17 @@ ExitCode run_digests(const std::string& backend_name, const std::string& record,
     const auto found = recorded.find(c.id());
     if (record.empty() || (found != recorded.end() && found->second == d)) continue;
     ++differing;
-    fmt::print("{}  {}, recorded {}\n", c.id(), d, found == recorded.end() ? "nothing" : found->second);
+    fmt::print("{}  {}, recorded {}\n", c.id(), d,
+               found == recorded.end() ? "nothing" : found->second);
   }
-  if (!record.empty()) fmt::print("{} of {} digests differ from {}\n", differing, own.size(), record);
+  if (!record.empty())
+    fmt::print("{} of {} digests differ from {}\n", differing, own.size(), record);
   if (!out.empty()) {
-    const nlohmann::ordered_json json{{"device", backend->device()}, {"driver", backend->driver()}, {"toolkit", backend->toolkit()},
-                                      {"commit", git_commit()}, {"command", "numgate digests --backend " + backend_name},
+    const nlohmann::ordered_json json{{"device", backend->device()},
+                                      {"driver", backend->driver()},
+                                      {"toolkit", backend->toolkit()},
+                                      {"commit", git_commit()},
+                                      {"command", "numgate digests --backend " + backend_name},
                                       {"digests", own}};
     write_file_atomically(out, json.dump(1) + "\n");
   }
@@ -108,21 +124,33 @@ ExitCode main_of(int argc, char** argv) {
 
   std::string what;
   auto* list_command = app.add_subcommand("list", "Show the words that case ids are made of");
-  list_command->add_option("what", what)->required()->check(CLI::IsMember({"stages", "schedules", "plans", "families", "profiles"}));
+  list_command->add_option("what", what)
+      ->required()
+      ->check(CLI::IsMember({"stages", "schedules", "plans", "families", "profiles"}));
   list_command->callback([&] { list(what); });
 
   CampaignOptions campaign;
-  for (int i = 0; i < argc; ++i) campaign.command += (i ? " " : "") + std::string(i ? argv[i] : "numgate");
+  for (int i = 0; i < argc; ++i)
+    campaign.command += (i ? " " : "") + std::string(i ? argv[i] : "numgate");
   auto* run_command = app.add_subcommand("run", "Run and judge cases, write a report");
-  run_command->add_option("cases", campaign.globs, "Globs that filter the profile, or full case ids");
-  run_command->add_option("--profile", campaign.profile, "quick, merge or release")->capture_default_str();
+  run_command->add_option("cases", campaign.globs,
+                          "Globs that filter the profile, or full case ids");
+  run_command->add_option("--profile", campaign.profile, "quick, merge or release")
+      ->capture_default_str();
   run_command->add_option("--backend", campaign.backend, "cpu or cuda")->capture_default_str();
   run_command->add_option("--out", campaign.out, "Directory of the report")->capture_default_str();
-  run_command->add_option("--policy", campaign.policy_file, "Policy file; thresholds can only tighten");
-  run_command->add_option("--seeds", campaign.seeds, "Seeds a case")->check(CLI::Range(1, 1 << 16))->capture_default_str();
-  run_command->add_option("--target-context", campaign.target_context, "Tokens to project to")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  run_command->add_option("--jobs", campaign.jobs, "Threads, 0 for all")->check(CLI::Range(0, 4096));
-  run_command->add_option("--timeout", campaign.timeout, "Seconds after which no further cell starts")->check(CLI::NonNegativeNumber);
+  run_command->add_option("--policy", campaign.policy_file,
+                          "Policy file; thresholds can only tighten");
+  run_command->add_option("--seeds", campaign.seeds, "Seeds a case")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  run_command->add_option("--target-context", campaign.target_context, "Tokens to project to")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  run_command->add_option("--jobs", campaign.jobs, "Threads, 0 for all")
+      ->check(CLI::Range(0, 4096));
+  run_command
+      ->add_option("--timeout", campaign.timeout, "Seconds after which no further cell starts")
+      ->check(CLI::NonNegativeNumber);
   run_command->add_flag("--resume", campaign.resume, "Go on where an interrupted run stopped");
   run_command->add_flag("--quiet", campaign.quiet, "No progress");
   run_command->callback([&] { code = run(campaign); });
@@ -134,7 +162,8 @@ ExitCode main_of(int argc, char** argv) {
     auto* command = app.add_subcommand(word, description);
     command->add_option("case", id, "A full case id")->required();
     command->add_option("--backend", single.backend, "cpu or cuda")->capture_default_str();
-    command->add_option("--target-context", single.target_context, "Tokens to project to")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+    command->add_option("--target-context", single.target_context, "Tokens to project to")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
     command->add_flag("--quiet", single.quiet, "No progress");
     return command;
   };
@@ -156,7 +185,8 @@ ExitCode main_of(int argc, char** argv) {
     fmt::print("{}\n", (out / "tensors.safetensors").string());
   });
   auto* judge_command = add_single("judge", "Judge outputs that something else computed");
-  judge_command->add_option("--tensors", file, "A safetensors file with the stage's outputs")->required();
+  judge_command->add_option("--tensors", file, "A safetensors file with the stage's outputs")
+      ->required();
   judge_command->callback([&] {
     const CellResult cell = judge_tensors(parse_case(id), file, single);
     print_cell(cell);
@@ -173,14 +203,16 @@ ExitCode main_of(int argc, char** argv) {
   render_command->add_option("--markdown", markdown);
   render_command->callback([&] {
     const Report report = parse_report(read_file(report_file));
-    if (html.empty() && junit.empty() && markdown.empty()) fmt::print("{}", render_markdown(report));
+    if (html.empty() && junit.empty() && markdown.empty())
+      fmt::print("{}", render_markdown(report));
     if (!html.empty()) write_file_atomically(html, render_html(report));
     if (!junit.empty()) write_file_atomically(junit, render_junit(report));
     if (!markdown.empty()) write_file_atomically(markdown, render_markdown(report));
   });
 
   std::string record, digests_out, digests_backend = "cpu";
-  auto* digests_command = app.add_subcommand("digests", "Digest every kernel's outputs, to compare backends bit by bit");
+  auto* digests_command = app.add_subcommand(
+      "digests", "Digest every kernel's outputs, to compare backends bit by bit");
   digests_command->add_option("--backend", digests_backend, "cpu or cuda")->capture_default_str();
   digests_command->add_option("--check", record, "A record to compare with");
   digests_command->add_option("--out", digests_out, "File to write");
@@ -188,19 +220,26 @@ ExitCode main_of(int argc, char** argv) {
 
   std::vector<std::filesystem::path> study_reports;
   std::filesystem::path study_out;
-  auto* study_command = app.add_subcommand("study", "Distributions of scores, growth and errors over the seeds of reports");
+  auto* study_command = app.add_subcommand(
+      "study", "Distributions of scores, growth and errors over the seeds of reports");
   study_command->add_option("reports", study_reports, "report.json files")->required();
   study_command->add_option("--out", study_out, "File to write")->required();
   study_command->callback([&] {
     std::vector<Report> reports;
     for (const auto& path : study_reports) reports.push_back(parse_report(read_file(path)));
-    const nlohmann::ordered_json json{{"device", hardware()}, {"driver", "none"}, {"toolkit", compiler()}, {"commit", git_commit()},
-                                      {"command", reports.front().command},
-                                      {"distributions", nlohmann::ordered_json::parse(study_json(reports))}};
+    const nlohmann::ordered_json json{
+        {"device", hardware()},
+        {"driver", "none"},
+        {"toolkit", compiler()},
+        {"commit", git_commit()},
+        {"command", reports.front().command},
+        {"distributions", nlohmann::ordered_json::parse(study_json(reports))}};
     write_file_atomically(study_out, json.dump(1) + "\n");
   });
 
-  app.add_subcommand("doctor", "Say what this machine can run, and check it")->callback([&] { code = doctor(); });
+  app.add_subcommand("doctor", "Say what this machine can run, and check it")->callback([&] {
+    code = doctor();
+  });
 
   try {
     app.parse(argc, argv);
@@ -209,7 +248,8 @@ ExitCode main_of(int argc, char** argv) {
     fmt::print(stderr, "numgate: {}\n", e.what());
     return ExitCode::usage;
   }
-  if (app.get_subcommands().empty()) throw UsageError("command", "", "is missing; `numgate --help` shows them");
+  if (app.get_subcommands().empty())
+    throw UsageError("command", "", "is missing; `numgate --help` shows them");
   return code;
 }
 

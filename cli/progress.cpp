@@ -11,8 +11,8 @@ using namespace std::chrono_literals;
 
 Progress::Progress(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {}
 
-void Progress::update(std::size_t done, std::size_t total, const std::string& what, const std::string& step,
-                      double fraction) {
+void Progress::update(std::size_t done, std::size_t total, const std::string& what,
+                      const std::string& step, double fraction) {
   const auto now = std::chrono::steady_clock::now();
   if (quiet_ || now - last_ < (terminal_ ? 100ms : 5000ms)) return;
   last_ = now;

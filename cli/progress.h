@@ -10,7 +10,8 @@ class Progress {
   explicit Progress(bool quiet);
   ~Progress() { clear(); }
   // "[done/total] what: step 42 %"
-  void update(std::size_t done, std::size_t total, const std::string& what, const std::string& step, double fraction);
+  void update(std::size_t done, std::size_t total, const std::string& what, const std::string& step,
+              double fraction);
   // A line that stays.
   void say(const std::string& line);
   void clear();

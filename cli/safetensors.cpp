@@ -11,7 +11,9 @@ void write_safetensors(const std::filesystem::path& path, const TensorMap& tenso
   nlohmann::ordered_json header;
   std::size_t offset = 0;
   for (const auto& [tensor, t] : tensors) {
-    header[tensor] = {{"dtype", name(t.dtype)}, {"shape", t.shape}, {"data_offsets", {offset, offset + t.bytes.size()}}};
+    header[tensor] = {{"dtype", name(t.dtype)},
+                      {"shape", t.shape},
+                      {"data_offsets", {offset, offset + t.bytes.size()}}};
     offset += t.bytes.size();
   }
   std::string text = header.dump();
@@ -19,13 +21,16 @@ void write_safetensors(const std::filesystem::path& path, const TensorMap& tenso
   const std::uint64_t length = text.size();
   std::string file(reinterpret_cast<const char*>(&length), sizeof length);
   file += text;
-  for (const auto& [tensor, t] : tensors) file.append(reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size());
+  for (const auto& [tensor, t] : tensors)
+    file.append(reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size());
   write_file_atomically(path, file);
 }
 
 TensorMap read_safetensors(const std::filesystem::path& path) {
   const std::string file = read_file(path);
-  const auto wrong = [&](const std::string& why) { return UsageError("tensors", path.string(), why); };
+  const auto wrong = [&](const std::string& why) {
+    return UsageError("tensors", path.string(), why);
+  };
   std::uint64_t length = 0;
   if (file.size() < sizeof length) throw wrong("is too short for a safetensors header");
   std::memcpy(&length, file.data(), sizeof length);
@@ -39,10 +44,14 @@ TensorMap read_safetensors(const std::filesystem::path& path) {
       if (tensor == "__metadata__") continue;
       const auto dtype = entry.at("dtype").get<std::string>();
       Dtype type;
-      if (dtype == "BF16") type = Dtype::bf16;
-      else if (dtype == "F32") type = Dtype::f32;
-      else if (dtype == "F64") type = Dtype::f64;
-      else throw wrong("tensor " + tensor + " has type " + dtype + ", not BF16, F32 or F64");
+      if (dtype == "BF16")
+        type = Dtype::bf16;
+      else if (dtype == "F32")
+        type = Dtype::f32;
+      else if (dtype == "F64")
+        type = Dtype::f64;
+      else
+        throw wrong("tensor " + tensor + " has type " + dtype + ", not BF16, F32 or F64");
       const auto shape = entry.at("shape").get<std::vector<std::int64_t>>();
       const auto begin = entry.at("data_offsets").at(0).get<std::uint64_t>();
       const auto end = entry.at("data_offsets").at(1).get<std::uint64_t>();
@@ -52,7 +61,8 @@ TensorMap read_safetensors(const std::filesystem::path& path) {
           throw wrong("tensor " + tensor + " does not fit its shape");
         bytes *= static_cast<std::uint64_t>(d);
       }
-      if (begin > end || end > data_size || end - begin != bytes) throw wrong("tensor " + tensor + " does not fit its shape");
+      if (begin > end || end > data_size || end - begin != bytes)
+        throw wrong("tensor " + tensor + " does not fit its shape");
       Tensor t(type, shape);
       std::memcpy(t.bytes.data(), data + begin, bytes);
       tensors.emplace(tensor, std::move(t));

@@ -9,7 +9,8 @@ namespace numgate {
 // Raises UsageError for an unwritable path.
 void write_safetensors(const std::filesystem::path& path, const TensorMap& tensors);
 
-// Reads the BF16, F32 and F64 tensors of a file. Raises UsageError that names the file and what is wrong with it.
+// Reads the BF16, F32 and F64 tensors of a file. Raises UsageError that names the file and what is
+// wrong with it.
 TensorMap read_safetensors(const std::filesystem::path& path);
 
 }  // namespace numgate

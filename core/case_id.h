@@ -11,14 +11,14 @@
 
 namespace numgate {
 
-enum class Gate : std::uint8_t { bounded, plain };       // bounded: lower bound -5
+enum class Gate : std::uint8_t { bounded, plain };  // bounded: lower bound -5
 enum class State0 : std::uint8_t { zero, random };
 
 struct Shape {
-  std::int64_t T = 0;              // tokens (kda.merge: summaries)
-  std::int64_t H = 1, HV = 1;      // key heads; value heads, a multiple of H
-  std::int64_t K = 64, V = 64;     // key and value width of a head
-  Dtype in = Dtype::bf16;          // bf16 or f32
+  std::int64_t T = 0;           // tokens (kda.merge: summaries)
+  std::int64_t H = 1, HV = 1;   // key heads; value heads, a multiple of H
+  std::int64_t K = 64, V = 64;  // key and value width of a head
+  Dtype in = Dtype::bf16;       // bf16 or f32
   Gate gate = Gate::bounded;
   State0 state0 = State0::zero;
   std::vector<std::int64_t> cuts;  // interior boundaries of packed sequences, increasing
@@ -43,13 +43,15 @@ struct Case {
   std::string group() const;  // `stage/family/shape/seed`: what shares inputs and truth
 };
 
-// The `key=value,...` part. Missing keys take their defaults: H=1, HV=H, K=64, V=K, in=bf16, gate=bounded,
-// state0=zero, cuts=none. Raises UsageError: unknown or repeated keys, T outside [1, 2^24], heads outside
-// [1, 1024], HV not a multiple of H, (K, V) outside {(64,64), (128,128), (64,128)}, cuts not increasing.
+// The `key=value,...` part. Missing keys take their defaults: H=1, HV=H, K=64, V=K, in=bf16,
+// gate=bounded, state0=zero, cuts=none. Raises UsageError: unknown or repeated keys, T outside [1,
+// 2^24], heads outside [1, 1024], HV not a multiple of H, (K, V) outside {(64,64), (128,128),
+// (64,128)}, cuts not increasing.
 Shape parse_shape(std::string_view text);
 
-// A full id. Raises UsageError naming the part that is wrong. The family's name is checked by whoever owns
-// the families, not here. A `varlen` case without cuts gets {T/5, T/5+1, T/2} where these are proper.
+// A full id. Raises UsageError naming the part that is wrong. The family's name is checked by
+// whoever owns the families, not here. A `varlen` case without cuts gets {T/5, T/5+1, T/2} where
+// these are proper.
 Case parse_case(std::string_view id);
 
 // Concrete shape of one of the stage's tensors. A leading N (sequences) is dropped when it is 1.

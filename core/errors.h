@@ -7,7 +7,7 @@ namespace numgate {
 
 enum class ExitCode : int {
   pass = 0,
-  usage = 1,           // malformed ids, plans, policies, reports; unsupported shapes; unwritable --out
+  usage = 1,  // malformed ids, plans, policies, reports; unsupported shapes; unwritable --out
   gate_violated = 2,
   timeout = 3,
   oracle_invalid = 4,  // the oracle, a control or the baseline cannot be trusted

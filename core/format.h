@@ -13,7 +13,8 @@ namespace numgate {
 enum class Format : std::uint8_t {
   ieee,     // fp32, round to nearest even
   tf32,     // operands cut to 10 fraction bits toward zero, as the tensor core reads them
-  tf32rna,  // operands rounded to 10 fraction bits, ties away (cvt.rna.tf32.f32), then the tensor core
+  tf32rna,  // operands rounded to 10 fraction bits, ties away (cvt.rna.tf32.f32), then the tensor
+            // core
   tf32x3,   // hi + lo, both cut; hi*hi + hi*lo + lo*hi on the tensor core
   bf16,     // round to nearest even
   bf16x3,   // hi + lo in bf16; hi*hi + hi*lo + lo*hi on the tensor core
@@ -24,12 +25,12 @@ enum class Format : std::uint8_t {
 struct FormatInfo {
   Format format;
   std::string_view name;
-  int fraction_bits;   // explicit fraction bits of one operand
-  int min_exponent;    // exponent of the smallest normal number
-  int max_exponent;    // exponent of the largest finite number
-  bool truncates;      // rounds toward zero rather than to nearest
-  int products;        // products per step of the tensor core, 0 where there is none
-  int pieces;          // operand pieces (3 for the x3 schemes: hi*hi, hi*lo, lo*hi)
+  int fraction_bits;  // explicit fraction bits of one operand
+  int min_exponent;   // exponent of the smallest normal number
+  int max_exponent;   // exponent of the largest finite number
+  bool truncates;     // rounds toward zero rather than to nearest
+  int products;       // products per step of the tensor core, 0 where there is none
+  int pieces;         // operand pieces (3 for the x3 schemes: hi*hi, hi*lo, lo*hi)
 };
 
 inline constexpr std::array<FormatInfo, 8> kFormats{{

@@ -10,20 +10,29 @@ namespace numgate {
 const std::vector<ScheduleInfo>& schedules() {
   static const std::vector<ScheduleInfo> all{
       {ScheduleKind::sequential, "sequential", "sequential", "one call over the whole sequence"},
-      {ScheduleKind::chunked, "chunked", "chunked@<tokens>", "prefill in pieces with carried state, cuts anywhere"},
+      {ScheduleKind::chunked, "chunked", "chunked@<tokens>",
+       "prefill in pieces with carried state, cuts anywhere"},
       {ScheduleKind::decode, "decode", "decode", "prefill, then token by token"},
-      {ScheduleKind::replay, "replay", "replay@<ring>", "prefill, then a checkpoint and a ring of records"},
-      {ScheduleKind::cp, "cp", "cp<ranks>", "contiguous shards, summaries exchanged and folded, local pass rerun"},
+      {ScheduleKind::replay, "replay", "replay@<ring>",
+       "prefill, then a checkpoint and a ring of records"},
+      {ScheduleKind::cp, "cp", "cp<ranks>",
+       "contiguous shards, summaries exchanged and folded, local pass rerun"},
       {ScheduleKind::tp, "tp", "tp<ranks>", "heads spread over ranks"},
-      {ScheduleKind::varlen, "varlen", "varlen", "packed sequences, cut where the shape's `cuts` say"},
-      {ScheduleKind::resume, "resume", "resume@<token>", "state and conv window restored from a snapshot"},
+      {ScheduleKind::varlen, "varlen", "varlen",
+       "packed sequences, cut where the shape's `cuts` say"},
+      {ScheduleKind::resume, "resume", "resume@<token>",
+       "state and conv window restored from a snapshot"},
   };
   return all;
 }
 
-static const ScheduleInfo& info(ScheduleKind kind) { return schedules()[static_cast<std::size_t>(kind)]; }
+static const ScheduleInfo& info(ScheduleKind kind) {
+  return schedules()[static_cast<std::size_t>(kind)];
+}
 
-static bool has_parameter(ScheduleKind kind) { return info(kind).form.find('<') != std::string_view::npos; }
+static bool has_parameter(ScheduleKind kind) {
+  return info(kind).form.find('<') != std::string_view::npos;
+}
 
 std::string Schedule::text() const {
   if (!has_parameter(kind)) return std::string(info(kind).word);
@@ -43,7 +52,8 @@ Schedule parse_schedule(std::string_view text) {
     std::int64_t n = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
     if (error != std::errc() || end != digits.data() + digits.size() || n < 1)
-      throw UsageError("schedule", std::string(text), "is written " + std::string(s.form) + ", a positive number");
+      throw UsageError("schedule", std::string(text),
+                       "is written " + std::string(s.form) + ", a positive number");
     return {s.kind, n};
   }
   throw UsageError("schedule", std::string(text), "unknown; `numgate list schedules` shows them");
@@ -53,10 +63,13 @@ Equivalence equivalence(const Schedule& s) {
   switch (s.kind) {
     case ScheduleKind::sequential:
     case ScheduleKind::tp:
-    case ScheduleKind::varlen: return Equivalence::E;
+    case ScheduleKind::varlen:
+      return Equivalence::E;
     case ScheduleKind::chunked:
-    case ScheduleKind::resume: return s.parameter % 64 == 0 ? Equivalence::E : Equivalence::R;
-    default: return Equivalence::R;
+    case ScheduleKind::resume:
+      return s.parameter % 64 == 0 ? Equivalence::E : Equivalence::R;
+    default:
+      return Equivalence::R;
   }
 }
 
@@ -66,7 +79,9 @@ std::vector<Segment> segments(const Schedule& s, std::int64_t T) {
     for (std::int64_t t = 0; t < T; t += n) out.push_back({t, std::min(t + n, T)});
   };
   switch (s.kind) {
-    case ScheduleKind::chunked: cut_every(s.parameter); break;
+    case ScheduleKind::chunked:
+      cut_every(s.parameter);
+      break;
     case ScheduleKind::cp: {
       const std::int64_t shard = (T + s.parameter - 1) / s.parameter;
       for (std::int64_t r = 0; r < s.parameter; ++r)
@@ -82,7 +97,8 @@ std::vector<Segment> segments(const Schedule& s, std::int64_t T) {
       out = {{0, prefix}, {prefix, T}};
       break;
     }
-    default: out = {{0, T}};
+    default:
+      out = {{0, T}};
   }
   return out;
 }

@@ -7,17 +7,27 @@
 
 namespace numgate {
 
-enum class ScheduleKind : std::uint8_t { sequential, chunked, decode, replay, cp, tp, varlen, resume };
+enum class ScheduleKind : std::uint8_t {
+  sequential,
+  chunked,
+  decode,
+  replay,
+  cp,
+  tp,
+  varlen,
+  resume
+};
 
-// Against its control schedule, `sequential`, a schedule is equal bit by bit (E), up to rounding (R)
-// or by design only approximately (Q). PIPELINE 3.
+// Against its control schedule, `sequential`, a schedule is equal bit by bit (E), up to rounding
+// (R) or by design only approximately (Q). PIPELINE 3.
 enum class Equivalence : std::uint8_t { E, R, Q };
 
 struct Schedule {
   ScheduleKind kind = ScheduleKind::sequential;
-  std::int64_t parameter = 0;  // chunked: tokens a piece; replay: ring length; cp, tp: ranks; resume: boundary
+  std::int64_t parameter =
+      0;  // chunked: tokens a piece; replay: ring length; cp, tp: ranks; resume: boundary
 
-  std::string text() const;    // `cp8`, `chunked@100`
+  std::string text() const;  // `cp8`, `chunked@100`
 };
 
 struct ScheduleInfo {
@@ -38,9 +48,9 @@ struct Segment {
   std::int64_t size() const { return end - begin; }
 };
 
-// The pieces in which `s` runs T tokens: cp<R> gives R shards of ceil(T/R) (the last ones may be short or
-// empty), chunked@n pieces of n, resume@b two, decode and replay the prefix and then the token-by-token
-// tail of min(T/2, 256); the others one.
+// The pieces in which `s` runs T tokens: cp<R> gives R shards of ceil(T/R) (the last ones may be
+// short or empty), chunked@n pieces of n, resume@b two, decode and replay the prefix and then the
+// token-by-token tail of min(T/2, 256); the others one.
 std::vector<Segment> segments(const Schedule& s, std::int64_t T);
 
 }  // namespace numgate

@@ -7,24 +7,39 @@
 namespace numgate {
 
 enum class Site : std::uint8_t {
-  norm, gate, beta, conv, out_norm,                    // scalar stages, fp32
-  cumsum,                                              // inclusive log2 cumulative gate of a chunk
-  akk_dot, aqk_dot,                                    // off-diagonal blocks of k k^T and q k^T
-  diag_dot,                                            // diagonal 16x16 blocks of both, elementwise
-  inverse,                                             // (I + A)^-1
-  u_dot, w_dot,                                        // T (beta v), T (beta k exp G)
-  u_store, w_store, kg_store, qg_store, aqk_store,     // chunk operands kept in memory
-  gamma,                                               // exp2 of the chunk's whole gate
-  h_store,                                             // chunk-entry state as an operand
-  ws_dot, qs_dot,                                      // W S, Qg S
-  vnew_store,                                          // U - W S as an operand
-  av_dot, kv_dot,                                      // Aqk v_new, Kg^T v_new
-  state,                                               // the carried state
-  summary_kw, summary_chain,                           // Kg^T W; M <- (Diag gamma - Kg^T W) M
-  merge_dot,                                           // S <- M S + B
-  handoff,                                             // what ranks and pieces pass on
-  decode_dot, replay_dot, ring,                        // decode; ring records
-  output,                                              // the cast of o
+  norm,
+  gate,
+  beta,
+  conv,
+  out_norm,  // scalar stages, fp32
+  cumsum,    // inclusive log2 cumulative gate of a chunk
+  akk_dot,
+  aqk_dot,   // off-diagonal blocks of k k^T and q k^T
+  diag_dot,  // diagonal 16x16 blocks of both, elementwise
+  inverse,   // (I + A)^-1
+  u_dot,
+  w_dot,  // T (beta v), T (beta k exp G)
+  u_store,
+  w_store,
+  kg_store,
+  qg_store,
+  aqk_store,  // chunk operands kept in memory
+  gamma,      // exp2 of the chunk's whole gate
+  h_store,    // chunk-entry state as an operand
+  ws_dot,
+  qs_dot,      // W S, Qg S
+  vnew_store,  // U - W S as an operand
+  av_dot,
+  kv_dot,  // Aqk v_new, Kg^T v_new
+  state,   // the carried state
+  summary_kw,
+  summary_chain,  // Kg^T W; M <- (Diag gamma - Kg^T W) M
+  merge_dot,      // S <- M S + B
+  handoff,        // what ranks and pieces pass on
+  decode_dot,
+  replay_dot,
+  ring,    // decode; ring records
+  output,  // the cast of o
 };
 inline constexpr std::size_t kSiteCount = static_cast<std::size_t>(Site::output) + 1;
 
@@ -47,7 +62,8 @@ inline constexpr std::array<SiteInfo, kSiteCount> kSites{{
     {Site::cumsum, "cumsum", SiteKind::store, false, "cumulative log2 gate inside a chunk"},
     {Site::akk_dot, "akk.dot", SiteKind::dot, false, "off-diagonal k k^T"},
     {Site::aqk_dot, "aqk.dot", SiteKind::dot, false, "off-diagonal q k^T"},
-    {Site::diag_dot, "diag.dot", SiteKind::dot, false, "diagonal blocks of k k^T and q k^T, pair by pair"},
+    {Site::diag_dot, "diag.dot", SiteKind::dot, false,
+     "diagonal blocks of k k^T and q k^T, pair by pair"},
     {Site::inverse, "inverse", SiteKind::store, false, "(I + A)^-1"},
     {Site::u_dot, "u.dot", SiteKind::dot, false, "U = T (beta v)"},
     {Site::w_dot, "w.dot", SiteKind::dot, false, "W = T (beta k exp G)"},

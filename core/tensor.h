@@ -18,19 +18,26 @@ constexpr std::string_view name(Dtype d) {
 
 struct Tensor {
   Dtype dtype = Dtype::f32;
-  std::vector<std::int64_t> shape;   // row-major, last index fastest
+  std::vector<std::int64_t> shape;  // row-major, last index fastest
   std::vector<std::byte> bytes;
 
   Tensor() = default;
-  Tensor(Dtype d, std::vector<std::int64_t> s) : dtype(d), shape(std::move(s)), bytes(size() * size_of(d)) {}
+  Tensor(Dtype d, std::vector<std::int64_t> s)
+      : dtype(d), shape(std::move(s)), bytes(size() * size_of(d)) {}
 
   std::int64_t size() const {
     std::int64_t n = 1;
     for (auto d : shape) n *= d;
     return n;
   }
-  template <class T> T* as() { return reinterpret_cast<T*>(bytes.data()); }
-  template <class T> const T* as() const { return reinterpret_cast<const T*>(bytes.data()); }
+  template <class T>
+  T* as() {
+    return reinterpret_cast<T*>(bytes.data());
+  }
+  template <class T>
+  const T* as() const {
+    return reinterpret_cast<const T*>(bytes.data());
+  }
 
   // The element's exact value.
   double at(std::int64_t i) const {

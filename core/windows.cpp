@@ -14,8 +14,10 @@ std::vector<WindowKey> token_windows(const Case& c, std::int64_t heads) {
       for (std::int64_t t = ranks[r].begin; t < ranks[r].end; t += kWindowTokens) {
         const std::int64_t end = std::min(t + kWindowTokens, ranks[r].end);
         const bool joins = end - t < kShortestWindow && t > ranks[r].begin;
-        if (joins) keys.back().end = end;
-        else keys.push_back({h, t, end, static_cast<std::int32_t>(r)});
+        if (joins)
+          keys.back().end = end;
+        else
+          keys.push_back({h, t, end, static_cast<std::int32_t>(r)});
       }
   return keys;
 }

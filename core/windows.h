@@ -9,7 +9,8 @@ namespace numgate {
 
 inline constexpr std::int64_t kWindowTokens = 64, kShortestWindow = 8;
 
-// The segments whose ranks count separately: packed sequences of a varlen shape, else the schedule's pieces.
+// The segments whose ranks count separately: packed sequences of a varlen shape, else the
+// schedule's pieces.
 std::vector<Segment> ranks_of(const Case& c);
 
 // Windows of a sequence output with `heads` rows a token, ordered by head, rank, token.

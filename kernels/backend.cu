@@ -30,11 +30,12 @@ std::string device_name() {
 std::string driver_version() {
   int version = 0;  // CUDA's, as 1000 major + 10 minor
   simt::check("driver", cudaDriverGetVersion(&version));
-  return "CUDA driver " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+  return "CUDA driver " + std::to_string(version / 1000) + "." +
+         std::to_string(version % 1000 / 10);
 }
 std::string compiler_version() {
-  return "nvcc " + std::to_string(__CUDACC_VER_MAJOR__) + "." + std::to_string(__CUDACC_VER_MINOR__) + "." +
-         std::to_string(__CUDACC_VER_BUILD__);
+  return "nvcc " + std::to_string(__CUDACC_VER_MAJOR__) + "." +
+         std::to_string(__CUDACC_VER_MINOR__) + "." + std::to_string(__CUDACC_VER_BUILD__);
 }
 #else
 void* take(std::size_t bytes) {
@@ -59,8 +60,12 @@ class DeviceBackend final : public Backend {
   std::string toolkit() const override { return compiler_version(); }
   void* allocate(std::size_t bytes) override { return take(bytes); }
   void release(void* p) override { give(p); }
-  void copy_in(void* device, const void* host, std::size_t bytes) override { move(device, host, bytes); }
-  void copy_out(void* host, const void* device, std::size_t bytes) override { move(host, device, bytes); }
+  void copy_in(void* device, const void* host, std::size_t bytes) override {
+    move(device, host, bytes);
+  }
+  void copy_out(void* host, const void* device, std::size_t bytes) override {
+    move(host, device, bytes);
+  }
   void copy(void* to, const void* from, std::size_t bytes) override { move(to, from, bytes); }
   void fill(void* device, int byte, std::size_t bytes) override { set(device, byte, bytes); }
   void synchronize() override { simt::synchronize(stream_); }

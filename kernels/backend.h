@@ -1,4 +1,5 @@
-// A backend: where kernels run and where their memory is. Every allocation is poisoned and has guard zones.
+// A backend: where kernels run and where their memory is. Every allocation is poisoned and has
+// guard zones.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -11,8 +12,8 @@ namespace numgate::kernels {
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string name() const = 0;     // `cpu`, `cuda`
-  virtual std::string device() const = 0;   // what the kernels run on
+  virtual std::string name() const = 0;    // `cpu`, `cuda`
+  virtual std::string device() const = 0;  // what the kernels run on
   virtual std::string driver() const = 0;
   virtual std::string toolkit() const = 0;  // what compiled them
 

@@ -9,8 +9,9 @@
 namespace numgate {
 namespace {
 
-// The ranks take turns in rank order; a rank that comes to a collective passes the turn on. When all have come,
-// the turn goes to rank 0 again. So a run does the same thing in the same order every time.
+// The ranks take turns in rank order; a rank that comes to a collective passes the turn on. When
+// all have come, the turn goes to rank 0 again. So a run does the same thing in the same order
+// every time.
 class Turns {
  public:
   Turns(int ranks, kernels::Backend& backend) : sent(ranks), backend(backend), ranks_(ranks) {}
@@ -20,7 +21,8 @@ class Turns {
     changed_.wait(lock, [&] { return turn_ == rank || failure; });
     if (failure) throw Abandoned{};
   }
-  // Ends the rank's turn; with `until_all` it returns when every rank has come here and its turn is back.
+  // Ends the rank's turn; with `until_all` it returns when every rank has come here and its turn is
+  // back.
   void pass(int rank, bool until_all) {
     std::unique_lock lock(mutex_);
     const long round = round_;
@@ -69,7 +71,8 @@ class InProcess final : public Communicator {
 
 }  // namespace
 
-void run_in_process(int ranks, kernels::Backend& backend, const std::function<void(Communicator&)>& rank_main) {
+void run_in_process(int ranks, kernels::Backend& backend,
+                    const std::function<void(Communicator&)>& rank_main) {
   Turns turns(ranks, backend);
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r)

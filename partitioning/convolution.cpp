@@ -17,8 +17,12 @@ class Convolution {
     state(0);
   }
 
-  std::size_t state_bytes() const { return static_cast<std::size_t>(channels_ * kTaps) * size_of(device_.c.shape.in); }
-  const void* state0(std::int64_t n) const { return device_.input("conv_state0", n * channels_ * kTaps); }
+  std::size_t state_bytes() const {
+    return static_cast<std::size_t>(channels_ * kTaps) * size_of(device_.c.shape.in);
+  }
+  const void* state0(std::int64_t n) const {
+    return device_.input("conv_state0", n * channels_ * kTaps);
+  }
   void* state(std::int64_t n) {
     return static_cast<std::byte*>(device_.output("conv_state", device_.c.shape.in, state_shape_)) +
            static_cast<std::size_t>(n) * state_bytes();
@@ -28,10 +32,11 @@ class Convolution {
   }
 
   void run(Segment piece, const void* from, void* to) {
-    device_.backend.run(
-        kernels::ConvArgs{piece.size(), channels_, device_.c.shape.in, device_.input("x", piece.begin * channels_),
-                          static_cast<const float*>(device_.input("w")), from, y() + piece.begin * channels_, to},
-        device_.plan());
+    device_.backend.run(kernels::ConvArgs{piece.size(), channels_, device_.c.shape.in,
+                                          device_.input("x", piece.begin * channels_),
+                                          static_cast<const float*>(device_.input("w")), from,
+                                          y() + piece.begin * channels_, to},
+                        device_.plan());
   }
 
  private:
@@ -50,8 +55,8 @@ void run_pieces(DeviceCase& device, Convolution& conv) {
   device.backend.copy(conv.state(0), from, conv.state_bytes());
 }
 
-// Every rank publishes its last three raw inputs, with as many of them as it has; a rank's window takes the nearest
-// three of its predecessors, and what is missing from the cached window.
+// Every rank publishes its last three raw inputs, with as many of them as it has; a rank's window
+// takes the nearest three of its predecessors, and what is missing from the cached window.
 void run_context_parallel(DeviceCase& device, Convolution& conv) {
   const Shape& shape = device.c.shape;
   const std::int64_t channels = shape.channels();
@@ -64,7 +69,9 @@ void run_context_parallel(DeviceCase& device, Convolution& conv) {
     const std::int64_t own = std::min(shard.size(), kTaps);
     void* const sent = device.scratch(row * kTaps).at();
     device.backend.fill(sent, 0, row * kTaps);
-    if (own > 0) device.backend.copy(sent, device.input("x", (shard.end - own) * channels), row * static_cast<std::size_t>(own));
+    if (own > 0)
+      device.backend.copy(sent, device.input("x", (shard.end - own) * channels),
+                          row * static_cast<std::size_t>(own));
     DeviceBuffer& all = device.scratch(row * kTaps * static_cast<std::size_t>(ranks));
     communicator.all_gather(sent, all.at(), row * kTaps);
     if (shard.size() == 0) return;
@@ -78,8 +85,9 @@ void run_context_parallel(DeviceCase& device, Convolution& conv) {
     std::int64_t filled = 0;  // newest first
     const auto put = [&](const std::byte* from, std::size_t from_stride) {
       for (std::int64_t c = 0; c < channels; ++c)
-        std::memcpy(window.data() + static_cast<std::size_t>(c * kTaps + kTaps - 1 - filled) * element,
-                    from + static_cast<std::size_t>(c) * from_stride, element);
+        std::memcpy(
+            window.data() + static_cast<std::size_t>(c * kTaps + kTaps - 1 - filled) * element,
+            from + static_cast<std::size_t>(c) * from_stride, element);
       ++filled;
     };
     for (std::size_t r = rank; r-- > 0 && filled < kTaps;)
@@ -89,7 +97,8 @@ void run_context_parallel(DeviceCase& device, Convolution& conv) {
       put(cached.data() + static_cast<std::size_t>(i) * element, kTaps * element);
     DeviceBuffer& from = device.scratch(conv.state_bytes());
     from.upload(window.data());
-    conv.run(shard, from.at(), shard.end == shape.T ? conv.state(0) : device.scratch(conv.state_bytes()).at());
+    conv.run(shard, from.at(),
+             shard.end == shape.T ? conv.state(0) : device.scratch(conv.state_bytes()).at());
   });
 }
 

@@ -4,7 +4,8 @@
 
 namespace numgate {
 
-DeviceCase::DeviceCase(const Case& c, const TensorMap& inputs, kernels::Backend& backend, const RunOptions& options)
+DeviceCase::DeviceCase(const Case& c, const TensorMap& inputs, kernels::Backend& backend,
+                       const RunOptions& options)
     : c(c), backend(backend), options(options) {
   for (const auto& spec : stage(c.stage).inputs) {
     const auto found = inputs.find(std::string(spec.name));
@@ -23,12 +24,15 @@ const void* DeviceCase::input(const std::string& name, std::int64_t index) const
   return buffer.at(static_cast<std::size_t>(index) * size_of(dtype));
 }
 
-void* DeviceCase::output(const std::string& name, Dtype dtype, const std::vector<std::int64_t>& shape) {
+void* DeviceCase::output(const std::string& name, Dtype dtype,
+                         const std::vector<std::int64_t>& shape) {
   auto found = outputs_.find(name);
   if (found == outputs_.end()) {
     std::size_t bytes = size_of(dtype);
     for (auto d : shape) bytes *= static_cast<std::size_t>(d);
-    found = outputs_.emplace(name, Output{DeviceBuffer(backend, bytes, options.poison), dtype, shape}).first;
+    found =
+        outputs_.emplace(name, Output{DeviceBuffer(backend, bytes, options.poison), dtype, shape})
+            .first;
   }
   return found->second.buffer.at();
 }
@@ -48,11 +52,13 @@ Observation DeviceCase::finish() {
   backend.synchronize();
   Observation seen;
   for (const auto& [name, input] : inputs_)
-    if (!input.first.guards_intact()) failures_.push_back("a kernel wrote beyond the input " + name);
+    if (!input.first.guards_intact())
+      failures_.push_back("a kernel wrote beyond the input " + name);
   release_scratch(0);
   inputs_.clear();
   for (auto& [name, output] : outputs_) {
-    if (!output.buffer.guards_intact()) failures_.push_back("a kernel wrote beyond the output " + name);
+    if (!output.buffer.guards_intact())
+      failures_.push_back("a kernel wrote beyond the output " + name);
     Tensor t(output.dtype, output.shape);
     output.buffer.download(t.bytes.data());
     output.buffer = {};

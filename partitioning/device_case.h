@@ -12,7 +12,8 @@ namespace numgate {
 
 class DeviceCase {
  public:
-  DeviceCase(const Case& c, const TensorMap& inputs, kernels::Backend& backend, const RunOptions& options);
+  DeviceCase(const Case& c, const TensorMap& inputs, kernels::Backend& backend,
+             const RunOptions& options);
 
   const Case& c;
   kernels::Backend& backend;

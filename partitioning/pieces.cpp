@@ -8,11 +8,13 @@ using namespace kernels;
 
 namespace {
 
-// Tokens whose chunk operands are in memory at a time. A multiple of the chunk, so cutting here changes no bit.
+// Tokens whose chunk operands are in memory at a time. A multiple of the chunk, so cutting here
+// changes no bit.
 constexpr std::int64_t kSlab = 16384;
 
 Dtype cast_dtype(Format output, Dtype in) {
-  const Format f = output == Format::input ? (in == Dtype::bf16 ? Format::bf16 : Format::ieee) : output;
+  const Format f =
+      output == Format::input ? (in == Dtype::bf16 ? Format::bf16 : Format::ieee) : output;
   return store_bytes(f) == 2 ? Dtype::bf16 : Dtype::f32;  // fp16 travels as 16-bit words
 }
 
@@ -20,17 +22,29 @@ Dtype cast_dtype(Format output, Dtype in) {
 
 Recurrence::Recurrence(DeviceCase& device) : device_(device), shape_(device.c.shape) {}
 
-std::size_t Recurrence::state_elements() const { return static_cast<std::size_t>(shape_.HV * shape_.K * shape_.V); }
-std::size_t Recurrence::map_bytes() const { return static_cast<std::size_t>(shape_.HV * shape_.K * shape_.K) * sizeof(float); }
+std::size_t Recurrence::state_elements() const {
+  return static_cast<std::size_t>(shape_.HV * shape_.K * shape_.V);
+}
+std::size_t Recurrence::map_bytes() const {
+  return static_cast<std::size_t>(shape_.HV * shape_.K * shape_.K) * sizeof(float);
+}
 
 KdaDims Recurrence::dims(std::int64_t tokens) const {
-  return {tokens, static_cast<int>(shape_.H), static_cast<int>(shape_.HV), static_cast<int>(shape_.K),
-          static_cast<int>(shape_.V), shape_.in, shape_.gate == Gate::bounded};
+  return {tokens,
+          static_cast<int>(shape_.H),
+          static_cast<int>(shape_.HV),
+          static_cast<int>(shape_.K),
+          static_cast<int>(shape_.V),
+          shape_.in,
+          shape_.gate == Gate::bounded};
 }
 
 KdaInputs Recurrence::inputs(std::int64_t token) const {
-  const auto at = [&](const char* name, std::int64_t per_token) { return device_.input(name, token * per_token); };
-  const std::int64_t key = shape_.H * shape_.K, gate = shape_.HV * shape_.K, value = shape_.HV * shape_.V;
+  const auto at = [&](const char* name, std::int64_t per_token) {
+    return device_.input(name, token * per_token);
+  };
+  const std::int64_t key = shape_.H * shape_.K, gate = shape_.HV * shape_.K,
+                     value = shape_.HV * shape_.V;
   KdaInputs in;
   in.prepared = !device_.has("q");
   in.v = at("v", value);
@@ -39,7 +53,8 @@ KdaInputs Recurrence::inputs(std::int64_t token) const {
     in.q = device_.has("qhat") ? at("qhat", key) : in.k;  // kda.summary reads no output
     in.gate = at("g", gate), in.beta = at("beta", shape_.HV);
   } else {
-    in.q = at("q", key), in.k = at("k", key), in.gate = at("g_raw", gate), in.beta = at("beta_raw", shape_.HV);
+    in.q = at("q", key), in.k = at("k", key), in.gate = at("g_raw", gate),
+    in.beta = at("beta_raw", shape_.HV);
     in.A_log = static_cast<const float*>(device_.input("A_log"));
     in.dt_bias = static_cast<const float*>(device_.input("dt_bias"));
   }
@@ -48,12 +63,14 @@ KdaInputs Recurrence::inputs(std::int64_t token) const {
 
 const float* Recurrence::state0(std::int64_t n) const {
   if (!device_.has("state0") || shape_.state0 == State0::zero) return nullptr;
-  return static_cast<const float*>(device_.input("state0")) + n * static_cast<std::int64_t>(state_elements());
+  return static_cast<const float*>(device_.input("state0")) +
+         n * static_cast<std::int64_t>(state_elements());
 }
 
 float* Recurrence::state(std::int64_t n) {
   const auto shape = tensor_shape({"state", "N HV K V", "f32"}, shape_);
-  return static_cast<float*>(device_.output("state", Dtype::f32, shape)) + n * static_cast<std::int64_t>(state_elements());
+  return static_cast<float*>(device_.output("state", Dtype::f32, shape)) +
+         n * static_cast<std::int64_t>(state_elements());
 }
 
 float* Recurrence::o(std::int64_t token) {
@@ -80,7 +97,8 @@ Workspace Recurrence::workspace(std::int64_t chunks) {
   c.kg = take(Site::kg_store, shape_.K);
   c.qg = take(Site::qg_store, shape_.K);
   c.aqk = take(Site::aqk_store, kChunk);
-  c.gamma = device_.scratch(static_cast<std::size_t>(chunks * shape_.HV * shape_.K) * sizeof(float)).at<float>();
+  c.gamma = device_.scratch(static_cast<std::size_t>(chunks * shape_.HV * shape_.K) * sizeof(float))
+                .at<float>();
   return {c};
 }
 
@@ -91,7 +109,8 @@ Workspace Recurrence::prepare(Segment piece) {
   return w;
 }
 
-void Recurrence::pass(Segment piece, const Workspace& w, const float* from, float* to, bool hand_off, bool writes_o) {
+void Recurrence::pass(Segment piece, const Workspace& w, const float* from, float* to,
+                      bool hand_off, bool writes_o) {
   StatePassArgs a{dims(piece.size()), {}, w.operands, from, to, nullptr, nullptr, hand_off};
   if (writes_o) a.o = o(piece.begin), a.o_cast = o_cast(piece.begin);
   device_.backend.run(a, device_.plan());
@@ -111,28 +130,33 @@ void Recurrence::prefill(Segment piece, const float* from, float* to, bool hand_
 void Recurrence::prefill_packed(const std::vector<Segment>& sequences) {
   std::vector<std::int64_t> begin, end, first{0};
   for (const Segment& s : sequences) {
-    for (std::int64_t t = s.begin; t < s.end; t += kChunk) begin.push_back(t), end.push_back(std::min(t + kChunk, s.end));
+    for (std::int64_t t = s.begin; t < s.end; t += kChunk)
+      begin.push_back(t), end.push_back(std::min(t + kChunk, s.end));
     first.push_back(static_cast<std::int64_t>(begin.size()));
   }
   const Packing packing{static_cast<int>(sequences.size()), static_cast<std::int64_t>(begin.size()),
                         device_.constant(begin), device_.constant(end), device_.constant(first)};
   const Workspace w = workspace(packing.chunks);
   device_.backend.run(PrepareArgs{dims(shape_.T), packing, inputs(0), w.operands}, device_.plan());
-  device_.backend.run(StatePassArgs{dims(shape_.T), packing, w.operands, state0(), state(), o(0), o_cast(0), false},
-                      device_.plan());
+  device_.backend.run(
+      StatePassArgs{dims(shape_.T), packing, w.operands, state0(), state(), o(0), o_cast(0), false},
+      device_.plan());
 }
 
 void Recurrence::map(Segment piece, const Workspace& w, float* M) {
-  device_.backend.run(SegmentMapArgs{dims(piece.size()), w.operands, nullptr, M, true}, device_.plan());
+  device_.backend.run(SegmentMapArgs{dims(piece.size()), w.operands, nullptr, M, true},
+                      device_.plan());
 }
 
 void Recurrence::decode(std::int64_t token, float* state) {
-  device_.backend.run(DecodeArgs{dims(1), inputs(token), state, o(token), o_cast(token)}, device_.plan());
+  device_.backend.run(DecodeArgs{dims(1), inputs(token), state, o(token), o_cast(token)},
+                      device_.plan());
 }
 
 void Recurrence::replay(std::int64_t token, const float* checkpoint, const Ring& ring, int count) {
-  device_.backend.run(ReplayArgs{dims(1), inputs(token), ring, count, checkpoint, o(token), o_cast(token)},
-                      device_.plan());
+  device_.backend.run(
+      ReplayArgs{dims(1), inputs(token), ring, count, checkpoint, o(token), o_cast(token)},
+      device_.plan());
 }
 
 }  // namespace numgate

@@ -1,4 +1,5 @@
-// The building blocks of the recurrence's schedules: one call of the kernels over a stretch of tokens.
+// The building blocks of the recurrence's schedules: one call of the kernels over a stretch of
+// tokens.
 #pragma once
 #include <vector>
 
@@ -20,10 +21,12 @@ class Recurrence {
   const float* state0(std::int64_t n = 0) const;
   float* state(std::int64_t n = 0);
 
-  // Tokens [piece.begin, piece.end): prefill from `from` (null: zero) into `to`; `from` may be `to`.
+  // Tokens [piece.begin, piece.end): prefill from `from` (null: zero) into `to`; `from` may be
+  // `to`.
   void prefill(Segment piece, const float* from, float* to, bool hand_off);
   // The same from operands made before.
-  void pass(Segment piece, const Workspace& w, const float* from, float* to, bool hand_off, bool writes_o = true);
+  void pass(Segment piece, const Workspace& w, const float* from, float* to, bool hand_off,
+            bool writes_o = true);
   Workspace prepare(Segment piece);
   // All packed sequences in one call.
   void prefill_packed(const std::vector<Segment>& sequences);

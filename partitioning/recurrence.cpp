@@ -56,15 +56,16 @@ void run_replay(Recurrence& r) {
   for (std::int64_t t = pieces[1].begin; t < pieces[1].end; ++t) {
     r.replay(t, r.state(), ring, count++);
     if (count == capacity || t + 1 == pieces[1].end) {
-      device.backend.run(kernels::FlushArgs{static_cast<int>(s.HV), static_cast<int>(s.K), static_cast<int>(s.V), ring,
-                                            count, r.state()},
+      device.backend.run(kernels::FlushArgs{static_cast<int>(s.HV), static_cast<int>(s.K),
+                                            static_cast<int>(s.V), ring, count, r.state()},
                          device.plan());
       count = 0;
     }
   }
 }
 
-// PIPELINE 3.1: local summary from zero, all-gather, fold of the predecessors, local pass from there.
+// PIPELINE 3.1: local summary from zero, all-gather, fold of the predecessors, local pass from
+// there.
 void run_context_parallel(Recurrence& shared) {
   DeviceCase& device = shared.device();
   const Shape& shape = device.c.shape;
@@ -72,7 +73,8 @@ void run_context_parallel(Recurrence& shared) {
   const auto ranks = static_cast<int>(shards.size());
   const std::size_t m_bytes = shared.map_bytes(), b_bytes = shared.state_bytes();
   // Before the ranks start: allocation of what they write in common.
-  auto* fold = static_cast<float*>(device.output("fold", Dtype::f32, tensor_shape({"fold", "N HV K V", "f32"}, shape)));
+  auto* fold = static_cast<float*>(
+      device.output("fold", Dtype::f32, tensor_shape({"fold", "N HV K V", "f32"}, shape)));
   shared.state();
 
   run_in_process(ranks, device.backend, [&](Communicator& communicator) {
@@ -88,8 +90,10 @@ void run_context_parallel(Recurrence& shared) {
       r.pass(shard, w, nullptr, B, true, false);
     } else {  // the identity
       std::vector<float> identity(m_bytes / sizeof(float), 0.0f);
-      for (std::int64_t at = 0; at < static_cast<std::int64_t>(identity.size()); at += shape.K * shape.K)
-        for (std::int64_t k = 0; k < shape.K; ++k) identity[static_cast<std::size_t>(at + k * shape.K + k)] = 1.0f;
+      for (std::int64_t at = 0; at < static_cast<std::int64_t>(identity.size());
+           at += shape.K * shape.K)
+        for (std::int64_t k = 0; k < shape.K; ++k)
+          identity[static_cast<std::size_t>(at + k * shape.K + k)] = 1.0f;
       device.backend.copy_in(M, identity.data(), m_bytes);
       device.backend.fill(B, 0, b_bytes);
     }
@@ -99,9 +103,10 @@ void run_context_parallel(Recurrence& shared) {
     communicator.all_gather(B, all_B, b_bytes);
 
     const auto merge = [&](int summaries, float* to) {
-      device.backend.run(MergeArgs{static_cast<int>(shape.HV), static_cast<int>(shape.K), static_cast<int>(shape.V),
-                                   summaries, all_M, all_B, r.state0(), to},
-                         device.plan());
+      device.backend.run(
+          MergeArgs{static_cast<int>(shape.HV), static_cast<int>(shape.K),
+                    static_cast<int>(shape.V), summaries, all_M, all_B, r.state0(), to},
+          device.plan());
     };
     if (shard.size() > 0) {
       const bool last = shard.end == shape.T;
@@ -114,18 +119,23 @@ void run_context_parallel(Recurrence& shared) {
   });
 }
 
-
 }  // namespace
 
 void run_recurrence(DeviceCase& device) {
   Recurrence r(device);
   switch (device.c.schedule.kind) {
-    case ScheduleKind::decode: return run_decode(r);
-    case ScheduleKind::replay: return run_replay(r);
-    case ScheduleKind::cp: return run_context_parallel(r);
-    case ScheduleKind::resume: return run_resume(r);
-    case ScheduleKind::varlen: return r.prefill_packed(device.c.shape.sequence_segments());
-    default: break;
+    case ScheduleKind::decode:
+      return run_decode(r);
+    case ScheduleKind::replay:
+      return run_replay(r);
+    case ScheduleKind::cp:
+      return run_context_parallel(r);
+    case ScheduleKind::resume:
+      return run_resume(r);
+    case ScheduleKind::varlen:
+      return r.prefill_packed(device.c.shape.sequence_segments());
+    default:
+      break;
   }
   if (device.c.shape.cuts.empty()) return run_pieces(r);
   // Packed sequences run one by one: the control of varlen.
@@ -142,7 +152,8 @@ void run_summary(DeviceCase& device) {
   const Segment all{0, s.T};
   const Workspace w = r.prepare(all);
   r.map(all, w, static_cast<float*>(device.output("M", Dtype::f32, {s.HV, s.K, s.K})));
-  r.pass(all, w, nullptr, static_cast<float*>(device.output("B", Dtype::f32, {s.HV, s.K, s.V})), true, false);
+  r.pass(all, w, nullptr, static_cast<float*>(device.output("B", Dtype::f32, {s.HV, s.K, s.V})),
+         true, false);
 }
 
 }  // namespace numgate

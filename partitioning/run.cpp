@@ -16,40 +16,60 @@ using namespace formats;
 
 KdaDims dims(const Case& c) {
   const Shape& s = c.shape;
-  return {s.T, static_cast<int>(s.H), static_cast<int>(s.HV), static_cast<int>(s.K), static_cast<int>(s.V), s.in,
+  return {s.T,
+          static_cast<int>(s.H),
+          static_cast<int>(s.HV),
+          static_cast<int>(s.K),
+          static_cast<int>(s.V),
+          s.in,
           s.gate == Gate::bounded};
 }
 
-const float* f32(const DeviceCase& d, const char* name) { return static_cast<const float*>(d.input(name)); }
+const float* f32(const DeviceCase& d, const char* name) {
+  return static_cast<const float*>(d.input(name));
+}
 
 float* f32_output(DeviceCase& d, const char* name) {
   for (const auto& spec : stage(d.c.stage).outputs)
-    if (spec.name == name) return static_cast<float*>(d.output(name, Dtype::f32, tensor_shape(spec, d.c.shape)));
+    if (spec.name == name)
+      return static_cast<float*>(d.output(name, Dtype::f32, tensor_shape(spec, d.c.shape)));
   throw std::logic_error("no output " + std::string(name));
 }
 
 void run_merge(DeviceCase& d) {
   const Shape& s = d.c.shape;
-  d.backend.run(MergeArgs{static_cast<int>(s.HV), static_cast<int>(s.K), static_cast<int>(s.V), static_cast<int>(s.T),
-                          f32(d, "M"), f32(d, "B"), s.state0 == State0::zero ? nullptr : f32(d, "state0"),
-                          f32_output(d, "state")},
-                d.plan());
+  d.backend.run(
+      MergeArgs{static_cast<int>(s.HV), static_cast<int>(s.K), static_cast<int>(s.V),
+                static_cast<int>(s.T), f32(d, "M"), f32(d, "B"),
+                s.state0 == State0::zero ? nullptr : f32(d, "state0"), f32_output(d, "state")},
+      d.plan());
 }
 
 void run_on_device(DeviceCase& d) {
   const std::string& name = d.c.stage;
   const KdaDims n = dims(d.c);
-  if (name == "kda.prefill" || name == "kda.core") run_recurrence(d);
-  else if (name == "kda.summary") run_summary(d);
-  else if (name == "kda.merge") run_merge(d);
-  else if (name == "kda.conv") run_convolution(d);
-  else if (name == "kda.l2norm") d.backend.run(L2NormArgs{n, d.input("x"), f32_output(d, "y")}, d.plan());
+  if (name == "kda.prefill" || name == "kda.core")
+    run_recurrence(d);
+  else if (name == "kda.summary")
+    run_summary(d);
+  else if (name == "kda.merge")
+    run_merge(d);
+  else if (name == "kda.conv")
+    run_convolution(d);
+  else if (name == "kda.l2norm")
+    d.backend.run(L2NormArgs{n, d.input("x"), f32_output(d, "y")}, d.plan());
   else if (name == "kda.gate")
-    d.backend.run(GateArgs{n, d.input("g_raw"), f32(d, "A_log"), f32(d, "dt_bias"), f32_output(d, "g")}, d.plan());
-  else if (name == "kda.beta") d.backend.run(BetaArgs{n, d.input("beta_raw"), f32_output(d, "beta")}, d.plan());
+    d.backend.run(
+        GateArgs{n, d.input("g_raw"), f32(d, "A_log"), f32(d, "dt_bias"), f32_output(d, "g")},
+        d.plan());
+  else if (name == "kda.beta")
+    d.backend.run(BetaArgs{n, d.input("beta_raw"), f32_output(d, "beta")}, d.plan());
   else if (name == "kda.out_norm")
-    d.backend.run(OutNormArgs{n.T, n.HV, n.V, n.in, f32(d, "o"), d.input("z"), f32(d, "w"), f32_output(d, "y")}, d.plan());
-  else throw UsageError("stage", name, "has no kernel");
+    d.backend.run(OutNormArgs{n.T, n.HV, n.V, n.in, f32(d, "o"), d.input("z"), f32(d, "w"),
+                              f32_output(d, "y")},
+                  d.plan());
+  else
+    throw UsageError("stage", name, "has no kernel");
 }
 
 // `o_cast` must be the rounding of `o`, element by element.
@@ -57,7 +77,7 @@ void check_cast(const Case& c, Observation& seen) {
   const auto cast = seen.outputs.find("o_cast");
   if (cast == seen.outputs.end()) return;
   const Format declared = c.plan.declared[Site::output];
-  const Format format = declared != Format::input         ? declared
+  const Format format = declared != Format::input   ? declared
                         : c.shape.in == Dtype::bf16 ? Format::bf16
                                                     : Format::ieee;
   const float* o = seen.outputs.at("o").as<float>();
@@ -78,11 +98,13 @@ void check_cast(const Case& c, Observation& seen) {
     }
   }
   if (wrong > 0)
-    seen.failures.push_back(std::to_string(wrong) + " elements of the cast o are not the rounding of o");
+    seen.failures.push_back(std::to_string(wrong) +
+                            " elements of the cast o are not the rounding of o");
   seen.outputs.erase(cast);
 }
 
-Observation run_whole(const Case& c, const TensorMap& inputs, Backend& backend, const RunOptions& options) {
+Observation run_whole(const Case& c, const TensorMap& inputs, Backend& backend,
+                      const RunOptions& options) {
   DeviceCase device(c, inputs, backend, options);
   run_on_device(device);
   Observation seen = device.finish();
@@ -104,7 +126,8 @@ std::size_t head_axis(std::string_view shape, bool one_sequence) {
 }
 
 // Heads are independent: each rank is given its own and runs them as a case of its own.
-Observation run_tensor_parallel(const Case& c, const TensorMap& inputs, Backend& backend, const RunOptions& options) {
+Observation run_tensor_parallel(const Case& c, const TensorMap& inputs, Backend& backend,
+                                const RunOptions& options) {
   const std::int64_t ranks = c.schedule.parameter;
   const bool one_sequence = c.shape.sequences() == 1;
   Case part = c;
@@ -112,7 +135,8 @@ Observation run_tensor_parallel(const Case& c, const TensorMap& inputs, Backend&
   part.shape.H /= ranks, part.shape.HV /= ranks;
   Observation seen;
   for (const auto& spec : stage(c.stage).outputs)
-    seen.outputs.emplace(spec.name, Tensor(tensor_dtype(spec, c.shape), tensor_shape(spec, c.shape)));
+    seen.outputs.emplace(spec.name,
+                         Tensor(tensor_dtype(spec, c.shape), tensor_shape(spec, c.shape)));
   for (std::int64_t r = 0; r < ranks; ++r) {
     TensorMap share;
     for (const auto& spec : stage(c.stage).inputs) {
@@ -134,7 +158,8 @@ Observation run_tensor_parallel(const Case& c, const TensorMap& inputs, Backend&
 
 }  // namespace
 
-Observation run_case(const Case& c, const TensorMap& inputs, Backend& backend, const RunOptions& options) {
+Observation run_case(const Case& c, const TensorMap& inputs, Backend& backend,
+                     const RunOptions& options) {
   simt::set_schedule_seed(options.schedule_seed);
   return c.schedule.kind == ScheduleKind::tp ? run_tensor_parallel(c, inputs, backend, options)
                                              : run_whole(c, inputs, backend, options);

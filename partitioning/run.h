@@ -15,15 +15,16 @@ struct RunOptions {
   std::uint64_t schedule_seed = 1;  // order of the CPU backend's fibers
 };
 
-// What a run left behind: outputs by the names of core/stage.h (`o` before the cast), under cp also `fold`, the
-// fold of all ranks' summaries; and whatever was unhealthy, one sentence each.
+// What a run left behind: outputs by the names of core/stage.h (`o` before the cast), under cp also
+// `fold`, the fold of all ranks' summaries; and whatever was unhealthy, one sentence each.
 struct Observation {
   TensorMap outputs;
   std::vector<std::string> failures;
 };
 
-// Runs c.plan.ran. Inputs by the names and shapes of core/stage.h. Raises UsageError for a stage, schedule and
-// plan that the backend cannot run, KernelError from kernels.
-Observation run_case(const Case& c, const TensorMap& inputs, kernels::Backend& backend, const RunOptions& options = {});
+// Runs c.plan.ran. Inputs by the names and shapes of core/stage.h. Raises UsageError for a stage,
+// schedule and plan that the backend cannot run, KernelError from kernels.
+Observation run_case(const Case& c, const TensorMap& inputs, kernels::Backend& backend,
+                     const RunOptions& options = {});
 
 }  // namespace numgate

@@ -257,9 +257,11 @@ Profile release() {
 
 // What the thresholds rest on; run with --seeds 64.
 Profile study() {
-  return make("study", "every family in both named precisions, for distributions over seeds", "T=512 T=2048",
+  return make("study", "every family in both named precisions, for distributions over seeds",
+              "T=512 T=2048",
               {{"kda.prefill", "sequential cp8", "reference production",
-                "gaussian needle slow_decay mixed_decay log_sigmoid near_collinear strong_decay outlier_channels tiny "
+                "gaussian needle slow_decay mixed_decay log_sigmoid near_collinear strong_decay "
+                "outlier_channels tiny "
                 "fla_cp_test alternating_sign ragged",
                 "T=512 T=2048"}},
               {});

@@ -69,8 +69,8 @@ void fading_row(const Draw& d, Index t, Index head, double* out) {
 void paired_keys(const Draw& d, Index t, Index head, double* out) {
   normal_row(d, t - t % 2, head, out);
 }
-// The second value of a pair takes the first write back and leaves a sixth of a fresh one, so that the state does not
-// vanish altogether.
+// The second value of a pair takes the first write back and leaves a sixth of a fresh one, so that
+// the state does not vanish altogether.
 void paired_values(const Draw& d, Index t, Index head, double* out) {
   for (Index i = 0; i < d.width; ++i)
     out[i] = t % 2 ? d.normal(t, head, i) / 2 - d.normal(t - 1, head, i) : d.normal(t, head, i);

@@ -15,8 +15,14 @@ struct Distributions {
 
 nlohmann::ordered_json summary(std::vector<double> v) {
   std::sort(v.begin(), v.end());
-  const auto at = [&](double q) { return v[static_cast<std::size_t>(q * static_cast<double>(v.size() - 1) + 0.5)]; };
-  return {{"count", v.size()}, {"min", v.front()}, {"median", at(0.5)}, {"p99", at(0.99)}, {"max", v.back()}};
+  const auto at = [&](double q) {
+    return v[static_cast<std::size_t>(q * static_cast<double>(v.size() - 1) + 0.5)];
+  };
+  return {{"count", v.size()},
+          {"min", v.front()},
+          {"median", at(0.5)},
+          {"p99", at(0.99)},
+          {"max", v.back()}};
 }
 
 }  // namespace
@@ -26,12 +32,14 @@ std::string study_json(const std::vector<Report>& reports) {
   for (const Report& report : reports)
     for (const CellResult& cell : report.cells) {
       if (cell.is_control || cell.tensors.empty()) continue;  // not run: nothing to learn
-      Distributions& d = groups[cell.c.stage + "/" + cell.c.schedule.text() + "/" + cell.c.plan.text() + "/" + cell.c.family];
+      Distributions& d = groups[cell.c.stage + "/" + cell.c.schedule.text() + "/" +
+                                cell.c.plan.text() + "/" + cell.c.family];
       ++d.cells;
       for (const TensorResult& t : cell.tensors) {
         const std::string of = " of " + t.tensor;
         d.values["score" + of].push_back(t.score);
-        d.values["score over its limit" + of].push_back(t.score / std::max(2.0, 1.25 * t.score_null));
+        d.values["score over its limit" + of].push_back(t.score /
+                                                        std::max(2.0, 1.25 * t.score_null));
         if (t.token_score > 0) d.values["token score" + of].push_back(t.token_score);
         if (t.equivalence > 0) d.values["equivalence" + of].push_back(t.equivalence);
         if (t.growth) d.values["growth" + of].push_back(t.growth->value);

@@ -27,7 +27,8 @@ TEST(CaseId, RejectsWhatIsWrongAndNamesIt) {
            {"kda.beta/cp8/production/needle/T=64/seed=1", "schedule 'cp8'"},
            {"kda.prefill/cp8/production/needle/T=64,H=2,HV=3/seed=1", "HV '3'"},
            {"kda.prefill/cp8/production/needle/T=64,K=96/seed=1", "K,V '96,96'"},
-           {"kda.prefill/cp8/production/needle/T=64/seed=18446744073709551616", "seed '18446744073709551616'"},
+           {"kda.prefill/cp8/production/needle/T=64/seed=18446744073709551616",
+            "seed '18446744073709551616'"},
            {"kda.prefill/cp8/production/needle/T=64", "case 'kda.prefill"},
            {"kda.prefill/varlen/production/needle/T=64,cuts=9+9/seed=1", "cuts '9+9'"}}) {
     try {
@@ -47,7 +48,8 @@ TEST(CaseId, GlobStarCrossesSlashes) {
 }
 
 TEST(Schedule, SegmentsCoverTheSequenceOnce) {
-  for (const char* word : {"sequential", "chunked@100", "cp8", "cp32", "resume@70", "decode", "replay@16"})
+  for (const char* word :
+       {"sequential", "chunked@100", "cp8", "cp32", "resume@70", "decode", "replay@16"})
     for (std::int64_t T : {1, 2, 7, 64, 100, 1000}) {
       const auto s = parse_schedule(word);
       std::int64_t t = 0;

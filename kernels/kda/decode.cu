@@ -1,6 +1,6 @@
-// Decode: one token against the state, and against a checkpoint with a ring of records. PIPELINE 2.13b, 3.5.
-// A block owns 32 columns; lane = column, warp = a quarter of the key rows, whose partial sums are added
-// as (p0 + p1) + (p2 + p3).
+// Decode: one token against the state, and against a checkpoint with a ring of records.
+// PIPELINE 2.13b, 3.5. A block owns 32 columns; lane = column, warp = a quarter of the key rows,
+// whose partial sums are added as (p0 + p1) + (p2 + p3).
 #include "kernels/kda/launch.h"
 #include "kernels/kda/rows.cuh"
 
@@ -11,9 +11,9 @@ constexpr int kThreads = 128, kWarps = 4, kColumns = 32, kMaxRing = 64;
 
 // The token's operands in shared memory, computed by warp 0.
 template <int K, class P>
-__device__ __forceinline__ void share_token(const KdaDims& d, const KdaInputs& in, const P& plan, int hv,
-                                            simt::Shared<float> q, simt::Shared<float> k, simt::Shared<float> g,
-                                            simt::Shared<float> beta) {
+__device__ __forceinline__ void share_token(const KdaDims& d, const KdaInputs& in, const P& plan,
+                                            int hv, simt::Shared<float> q, simt::Shared<float> k,
+                                            simt::Shared<float> g, simt::Shared<float> beta) {
   constexpr int N = K / 32;
   if (threadIdx.x < 32) {
     const PreparedRow<K, P> row(d, in, plan, 0, true, hv);
@@ -27,7 +27,8 @@ __device__ __forceinline__ void share_token(const KdaDims& d, const KdaInputs& i
   __syncthreads();
 }
 
-// Sum over the four warps, the same value in each; `slots` is [4][32], reusable after the next barrier.
+// Sum over the four warps, the same value in each; `slots` is [4][32], reusable after the next
+// barrier.
 __device__ __forceinline__ float sum_warps(simt::Shared<float> slots, float x) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   slots[warp * 32 + lane] = x;
@@ -44,7 +45,8 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(DecodeArgs a, P plan) 
   NUMGATE_SHARED(float, reads, kThreads);
   NUMGATE_SHARED(float, outputs, kThreads);
   constexpr int kRows = K / kWarps;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, hv = blockIdx.y, column = blockIdx.x * kColumns + lane;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, hv = blockIdx.y,
+            column = blockIdx.x * kColumns + lane;
   const Format f = plan[Site::decode_dot];
   share_token<K>(a.dims, a.in, plan, hv, q, k, g, beta);
 
@@ -83,14 +85,16 @@ __global__ void __launch_bounds__(kThreads) replay_kernel(ReplayArgs a, P plan) 
   NUMGATE_SHARED(float, reads, kThreads);
   NUMGATE_SHARED(float, outputs, kThreads);
   constexpr int kRows = K / kWarps, N = K / 32;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, hv = blockIdx.y, column = blockIdx.x * kColumns + lane;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, hv = blockIdx.y,
+            column = blockIdx.x * kColumns + lane;
   const int HV = a.dims.HV;
   const Format f = plan[Site::replay_dot], ring = plan[Site::ring];
   share_token<K>(a.dims, a.in, plan, hv, q, k, G, beta);
 
   // G: cumulative log2 decay since the checkpoint, this token included.
   for (int c = threadIdx.x; c < K; c += kThreads) {
-    const float before = a.count > 0 ? a.ring.G[(std::int64_t{a.count - 1} * HV + hv) * K + c] : 0.0f;
+    const float before =
+        a.count > 0 ? a.ring.G[(std::int64_t{a.count - 1} * HV + hv) * K + c] : 0.0f;
     G[c] = before + G[c] * kLog2e;
     if (blockIdx.x == 0) {
       const std::int64_t at = (std::int64_t{a.count} * HV + hv) * K + c;
@@ -98,14 +102,16 @@ __global__ void __launch_bounds__(kThreads) replay_kernel(ReplayArgs a, P plan) 
     }
   }
   __syncthreads();
-  // How far each record is still read by this token's key and query; record `count` is the token itself.
+  // How far each record is still read by this token's key and query; record `count` is the token
+  // itself.
   for (int j = warp; j <= a.count; j += kWarps) {
     float kk = 0, qk = 0;
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       const int c = lane * N + i;
       const std::int64_t at = (std::int64_t{j} * HV + hv) * K + c;
-      const float past = j < a.count ? elementary::exp2(G[c] - a.ring.G[at]) * a.ring.khat[at] : k[c];
+      const float past =
+          j < a.count ? elementary::exp2(G[c] - a.ring.G[at]) * a.ring.khat[at] : k[c];
       kk = fmaf(k[c], past, kk), qk = fmaf(q[c], past, qk);
     }
     kk = warp_sum(kk), qk = warp_sum(qk);
@@ -141,7 +147,8 @@ __global__ void __launch_bounds__(kThreads) replay_kernel(ReplayArgs a, P plan) 
 // Checkpoint <- exp2(G_end) checkpoint + sum_j (exp2(G_end - G_j) khat_j) u_j.
 template <int K, int V, class P>
 __global__ void __launch_bounds__(kThreads) flush_kernel(FlushArgs a, P plan) {
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, hv = blockIdx.y, column = blockIdx.x * kColumns + lane;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, hv = blockIdx.y,
+            column = blockIdx.x * kColumns + lane;
   for (int c = warp; c < K; c += kWarps) {
     const float end = a.ring.G[(std::int64_t{a.count - 1} * a.HV + hv) * K + c];
     float sum = 0;
@@ -160,8 +167,8 @@ __global__ void __launch_bounds__(kThreads) flush_kernel(FlushArgs a, P plan) {
 void launch_decode(const DecodeArgs& a, const Plan& plan, simt::Stream stream) {
   with_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto v, auto p) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
-    simt::launch("kda.decode", dim3(V / kColumns, static_cast<unsigned>(a.dims.HV)), dim3(kThreads), 0, stream,
-                 decode_kernel<K, V, decltype(p)>, a, p);
+    simt::launch("kda.decode", dim3(V / kColumns, static_cast<unsigned>(a.dims.HV)), dim3(kThreads),
+                 0, stream, decode_kernel<K, V, decltype(p)>, a, p);
   });
 }
 
@@ -171,16 +178,16 @@ void launch_replay(const ReplayArgs& a, const Plan& plan, simt::Stream stream) {
                      "a ring holds at most " + std::to_string(kMaxRing) + " records");
   with_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto v, auto p) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
-    simt::launch("kda.replay", dim3(V / kColumns, static_cast<unsigned>(a.dims.HV)), dim3(kThreads), 0, stream,
-                 replay_kernel<K, V, decltype(p)>, a, p);
+    simt::launch("kda.replay", dim3(V / kColumns, static_cast<unsigned>(a.dims.HV)), dim3(kThreads),
+                 0, stream, replay_kernel<K, V, decltype(p)>, a, p);
   });
 }
 
 void launch_flush(const FlushArgs& a, const Plan& plan, simt::Stream stream) {
   with_kernel(a.K, a.V, plan, [&](auto k, auto v, auto p) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
-    simt::launch("kda.flush", dim3(V / kColumns, static_cast<unsigned>(a.HV)), dim3(kThreads), 0, stream,
-                 flush_kernel<K, V, decltype(p)>, a, p);
+    simt::launch("kda.flush", dim3(V / kColumns, static_cast<unsigned>(a.HV)), dim3(kThreads), 0,
+                 stream, flush_kernel<K, V, decltype(p)>, a, p);
   });
 }
 

@@ -1,4 +1,5 @@
-// Elements in memory: loads of inputs, stores in a site's format, and what rounding to a format means.
+// Elements in memory: loads of inputs, stores in a site's format, and what rounding to a format
+// means.
 #pragma once
 #include "core/plan.h"
 #include "core/tensor.h"
@@ -29,25 +30,34 @@ struct StaticPlan {
 
 __device__ __forceinline__ float round_to(Format f, float x) {
   switch (f) {
-    case Format::bf16: return float_from_bf16(bf16_from_float(x));
-    case Format::fp16: return float_from_fp16(fp16_from_float(x));
-    case Format::tf32: return tf32_cut(x);
-    case Format::tf32rna: return tf32_rna(x);
-    default: return x;
+    case Format::bf16:
+      return float_from_bf16(bf16_from_float(x));
+    case Format::fp16:
+      return float_from_fp16(fp16_from_float(x));
+    case Format::tf32:
+      return tf32_cut(x);
+    case Format::tf32rna:
+      return tf32_rna(x);
+    default:
+      return x;
   }
 }
 
-__device__ __forceinline__ bool two_bytes(Format f) { return f == Format::bf16 || f == Format::fp16; }
+__device__ __forceinline__ bool two_bytes(Format f) {
+  return f == Format::bf16 || f == Format::fp16;
+}
 
 // N consecutive elements in format f, starting at element `index`.
 template <int N>
-__device__ __forceinline__ void load_elements(const void* p, std::int64_t index, Format f, float (&x)[N]) {
+__device__ __forceinline__ void load_elements(const void* p, std::int64_t index, Format f,
+                                              float (&x)[N]) {
   if (two_bytes(f)) {
     const std::uint16_t* h = static_cast<const std::uint16_t*>(p) + index;
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
       const std::uint32_t pair = simt::load_pair(h, i);
-      const auto low = static_cast<std::uint16_t>(pair), high = static_cast<std::uint16_t>(pair >> 16);
+      const auto low = static_cast<std::uint16_t>(pair),
+                 high = static_cast<std::uint16_t>(pair >> 16);
       x[i] = f == Format::bf16 ? float_from_bf16(low) : float_from_fp16(low);
       x[i + 1] = f == Format::bf16 ? float_from_bf16(high) : float_from_fp16(high);
     }
@@ -67,13 +77,15 @@ __device__ __forceinline__ void load_elements(const void* p, std::int64_t index,
 }
 
 template <int N>
-__device__ __forceinline__ void store_elements(void* p, std::int64_t index, Format f, const float (&x)[N]) {
+__device__ __forceinline__ void store_elements(void* p, std::int64_t index, Format f,
+                                               const float (&x)[N]) {
   if (two_bytes(f)) {
     std::uint16_t* h = static_cast<std::uint16_t*>(p) + index;
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
       const std::uint16_t low = f == Format::bf16 ? bf16_from_float(x[i]) : fp16_from_float(x[i]);
-      const std::uint16_t high = f == Format::bf16 ? bf16_from_float(x[i + 1]) : fp16_from_float(x[i + 1]);
+      const std::uint16_t high =
+          f == Format::bf16 ? bf16_from_float(x[i + 1]) : fp16_from_float(x[i + 1]);
       simt::store_pair(h, i, pack2(low, high));
     }
   } else {
@@ -81,7 +93,9 @@ __device__ __forceinline__ void store_elements(void* p, std::int64_t index, Form
     if constexpr (N % 4 == 0) {
 #pragma unroll
       for (int i = 0; i < N; i += 4)
-        simt::store4(s, i, make_float4(round_to(f, x[i]), round_to(f, x[i + 1]), round_to(f, x[i + 2]), round_to(f, x[i + 3])));
+        simt::store4(s, i,
+                     make_float4(round_to(f, x[i]), round_to(f, x[i + 1]), round_to(f, x[i + 2]),
+                                 round_to(f, x[i + 3])));
     } else {
 #pragma unroll
       for (int i = 0; i < N; ++i) s[i] = round_to(f, x[i]);
@@ -90,9 +104,12 @@ __device__ __forceinline__ void store_elements(void* p, std::int64_t index, Form
 }
 
 __device__ __forceinline__ void store_element(void* p, std::int64_t index, Format f, float x) {
-  if (f == Format::bf16) static_cast<std::uint16_t*>(p)[index] = bf16_from_float(x);
-  else if (f == Format::fp16) static_cast<std::uint16_t*>(p)[index] = fp16_from_float(x);
-  else static_cast<float*>(p)[index] = round_to(f, x);
+  if (f == Format::bf16)
+    static_cast<std::uint16_t*>(p)[index] = bf16_from_float(x);
+  else if (f == Format::fp16)
+    static_cast<std::uint16_t*>(p)[index] = fp16_from_float(x);
+  else
+    static_cast<float*>(p)[index] = round_to(f, x);
 }
 
 // The element type of the inputs as a format.

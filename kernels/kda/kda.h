@@ -1,6 +1,6 @@
-// Host interface of the KDA kernels: arguments by name, one launcher each, the same on both backends.
-// Pointers are device pointers of the backend. Shapes are row-major; T tokens, H key heads, HV value heads.
-// What each kernel computes, with its rounding sites: kernels/kda/README.md.
+// Host interface of the KDA kernels: arguments by name, one launcher each, the same on both
+// backends. Pointers are device pointers of the backend. Shapes are row-major; T tokens, H key
+// heads, HV value heads. What each kernel computes, with its rounding sites: kernels/kda/README.md.
 #pragma once
 #include <cstdint>
 
@@ -19,32 +19,36 @@ struct KdaDims {
   constexpr std::int64_t chunks() const { return (T + kChunk - 1) / kChunk; }
 };
 
-// The inputs of kda.prefill, or, where `prepared`, of kda.core (q = qhat and k = khat, f32; gate = g; beta).
+// The inputs of kda.prefill, or, where `prepared`, of kda.core (q = qhat and k = khat, f32; gate =
+// g; beta).
 struct KdaInputs {
   bool prepared = false;
-  const void* q = nullptr;           // [T, H, K]
-  const void* k = nullptr;           // [T, H, K]
-  const void* v = nullptr;           // [T, HV, V]
-  const void* gate = nullptr;        // [T, HV, K]
-  const void* beta = nullptr;        // [T, HV]
-  const float* A_log = nullptr;      // [HV]
-  const float* dt_bias = nullptr;    // [HV, K]
+  const void* q = nullptr;         // [T, H, K]
+  const void* k = nullptr;         // [T, H, K]
+  const void* v = nullptr;         // [T, HV, V]
+  const void* gate = nullptr;      // [T, HV, K]
+  const void* beta = nullptr;      // [T, HV]
+  const float* A_log = nullptr;    // [HV]
+  const float* dt_bias = nullptr;  // [HV, K]
 };
 
-// Chunk operands, each in its site's store format: two bytes an element for bf16 and fp16, else four.
+// Chunk operands, each in its site's store format: two bytes an element for bf16 and fp16, else
+// four.
 struct ChunkOperands {
-  void* u = nullptr;        // [chunks, HV, 64, V]
-  void* w = nullptr;        // [chunks, HV, 64, K]
-  void* kg = nullptr;       // [chunks, HV, 64, K]
-  void* qg = nullptr;       // [chunks, HV, 64, K]
-  void* aqk = nullptr;      // [chunks, HV, 64, 64]
-  float* gamma = nullptr;   // [chunks, HV, K]
+  void* u = nullptr;       // [chunks, HV, 64, V]
+  void* w = nullptr;       // [chunks, HV, 64, K]
+  void* kg = nullptr;      // [chunks, HV, 64, K]
+  void* qg = nullptr;      // [chunks, HV, 64, K]
+  void* aqk = nullptr;     // [chunks, HV, 64, 64]
+  float* gamma = nullptr;  // [chunks, HV, K]
 };
 // Bytes of one element in store format f.
-constexpr std::size_t store_bytes(Format f) { return f == Format::bf16 || f == Format::fp16 ? 2 : 4; }
+constexpr std::size_t store_bytes(Format f) {
+  return f == Format::bf16 || f == Format::fp16 ? 2 : 4;
+}
 
-// Packed sequences: chunk c covers tokens [begin[c], end[c]); sequence n owns chunks [first[n], first[n + 1]).
-// Without a table (begin null) there is one sequence of dims.T tokens.
+// Packed sequences: chunk c covers tokens [begin[c], end[c]); sequence n owns chunks [first[n],
+// first[n + 1]). Without a table (begin null) there is one sequence of dims.T tokens.
 struct Packing {
   int sequences = 1;
   std::int64_t chunks = 0;
@@ -75,9 +79,9 @@ struct StatePassArgs {
 struct SegmentMapArgs {
   KdaDims dims;
   ChunkOperands chunk;
-  const float* M0 = nullptr;      // [HV, K, K], null for the identity; may be `M`
-  float* M = nullptr;             // [HV, K, K]
-  bool hand_off = true;           // round M to `handoff`
+  const float* M0 = nullptr;  // [HV, K, K], null for the identity; may be `M`
+  float* M = nullptr;         // [HV, K, K]
+  bool hand_off = true;       // round M to `handoff`
 };
 
 struct MergeArgs {
@@ -91,28 +95,28 @@ struct MergeArgs {
 
 // One token, in-place state.
 struct DecodeArgs {
-  KdaDims dims;                   // T = 1
+  KdaDims dims;  // T = 1
   KdaInputs in;
-  float* state = nullptr;         // [HV, K, V]
-  float* o = nullptr;             // [1, HV, V]
+  float* state = nullptr;  // [HV, K, V]
+  float* o = nullptr;      // [1, HV, V]
   void* o_cast = nullptr;
 };
 
 struct Ring {
   int capacity = 16;
-  float* khat = nullptr;          // [capacity, HV, K]
-  float* G = nullptr;             // [capacity, HV, K] log2 decay since the checkpoint
-  float* u = nullptr;             // [capacity, HV, V]
+  float* khat = nullptr;  // [capacity, HV, K]
+  float* G = nullptr;     // [capacity, HV, K] log2 decay since the checkpoint
+  float* u = nullptr;     // [capacity, HV, V]
 };
 
 // One token from checkpoint and ring; appends record `count`.
 struct ReplayArgs {
-  KdaDims dims;                   // T = 1
+  KdaDims dims;  // T = 1
   KdaInputs in;
   Ring ring;
-  int count = 0;                  // records already in the ring
-  const float* state = nullptr;   // checkpoint [HV, K, V]
-  float* o = nullptr;             // [1, HV, V]
+  int count = 0;                 // records already in the ring
+  const float* state = nullptr;  // checkpoint [HV, K, V]
+  float* o = nullptr;            // [1, HV, V]
   void* o_cast = nullptr;
 };
 
@@ -120,43 +124,43 @@ struct FlushArgs {
   int HV = 1, K = 64, V = 64;
   Ring ring;
   int count = 0;
-  float* state = nullptr;         // checkpoint, replaced
+  float* state = nullptr;  // checkpoint, replaced
 };
 
 struct L2NormArgs {
   KdaDims dims;
-  const void* x = nullptr;        // [T, H, K]
+  const void* x = nullptr;  // [T, H, K]
   float* y = nullptr;
 };
 struct GateArgs {
   KdaDims dims;
-  const void* g_raw = nullptr;    // [T, HV, K]
+  const void* g_raw = nullptr;  // [T, HV, K]
   const float* A_log = nullptr;
   const float* dt_bias = nullptr;
   float* g = nullptr;
 };
 struct BetaArgs {
   KdaDims dims;
-  const void* beta_raw = nullptr; // [T, HV]
+  const void* beta_raw = nullptr;  // [T, HV]
   float* beta = nullptr;
 };
 struct ConvArgs {
   std::int64_t T = 0, C = 0;
   Dtype in = Dtype::bf16;
-  const void* x = nullptr;        // [T, C]
-  const float* w = nullptr;       // [C, 4], oldest input first
-  const void* state0 = nullptr;   // [C, 3], oldest first; null for zero
-  float* y = nullptr;             // [T, C]
-  void* state = nullptr;          // [C, 3]
+  const void* x = nullptr;       // [T, C]
+  const float* w = nullptr;      // [C, 4], oldest input first
+  const void* state0 = nullptr;  // [C, 3], oldest first; null for zero
+  float* y = nullptr;            // [T, C]
+  void* state = nullptr;         // [C, 3]
 };
 struct OutNormArgs {
   std::int64_t T = 0;
   int HV = 1, V = 64;
   Dtype in = Dtype::bf16;
-  const float* o = nullptr;       // [T, HV, V]
-  const void* z = nullptr;        // [T, HV, V]
-  const float* w = nullptr;       // [V]
-  float* y = nullptr;             // [T, HV, V]
+  const float* o = nullptr;  // [T, HV, V]
+  const void* z = nullptr;   // [T, HV, V]
+  const float* w = nullptr;  // [V]
+  float* y = nullptr;        // [T, HV, V]
 };
 
 }  // namespace numgate::kernels

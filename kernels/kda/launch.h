@@ -29,7 +29,8 @@ inline RuntimePlan runtime_plan(const Plan& plan) {
   return p;
 }
 
-// Calls f(plan object): on CUDA a named plan is a compile-time constant, everything else is read at run time.
+// Calls f(plan object): on CUDA a named plan is a compile-time constant, everything else is read at
+// run time.
 template <class F>
 void with_plan(const Plan& plan, F f) {
 #ifdef __CUDACC__
@@ -46,8 +47,10 @@ void with_kernel(int K, int V, const Plan& plan, F f) {
   using std::integral_constant;
   with_plan(plan, [&](auto p) {
     if (K == 64 && V == 64) return f(integral_constant<int, 64>{}, integral_constant<int, 64>{}, p);
-    if (K == 128 && V == 128) return f(integral_constant<int, 128>{}, integral_constant<int, 128>{}, p);
-    if (K == 64 && V == 128) return f(integral_constant<int, 64>{}, integral_constant<int, 128>{}, p);
+    if (K == 128 && V == 128)
+      return f(integral_constant<int, 128>{}, integral_constant<int, 128>{}, p);
+    if (K == 64 && V == 128)
+      return f(integral_constant<int, 64>{}, integral_constant<int, 128>{}, p);
     throw UsageError("K,V", std::to_string(K) + "," + std::to_string(V), "no kernel of this shape");
   });
 }

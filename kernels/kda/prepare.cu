@@ -12,14 +12,14 @@ constexpr int kSquare = kChunk + 4;  // row pitch of 64 x 64 matrices, in floats
 template <int K, int V>
 struct Layout {
   static constexpr int kKey = K + 4, kValue = V + 4, kWide = kKey > kValue ? kKey : kValue;
-  static constexpr int khat = 0;                              // [64][kKey]
-  static constexpr int qhat = khat + kChunk * kKey;           // [64][kKey], later beta v [64][kValue]
-  static constexpr int G = qhat + kChunk * kWide;             // [64][kKey], later beta k exp2 G
-  static constexpr int A = G + kChunk * kKey;                 // [64][kSquare], upper blocks are scratch
-  static constexpr int right = A + kChunk * kSquare;          // [48][kKey]
-  static constexpr int left_k = right + 48 * kKey;            // [16][kKey]
-  static constexpr int left_q = left_k + kSubChunk * kKey;    // [16][kKey]
-  static constexpr int T = right;                             // [64][kSquare], after the off-diagonal blocks
+  static constexpr int khat = 0;                      // [64][kKey]
+  static constexpr int qhat = khat + kChunk * kKey;   // [64][kKey], later beta v [64][kValue]
+  static constexpr int G = qhat + kChunk * kWide;     // [64][kKey], later beta k exp2 G
+  static constexpr int A = G + kChunk * kKey;         // [64][kSquare], upper blocks are scratch
+  static constexpr int right = A + kChunk * kSquare;  // [48][kKey]
+  static constexpr int left_k = right + 48 * kKey;    // [16][kKey]
+  static constexpr int left_q = left_k + kSubChunk * kKey;  // [16][kKey]
+  static constexpr int T = right;  // [64][kSquare], after the off-diagonal blocks
   static constexpr int after_T = T + kChunk * kSquare, after_left = left_q + kSubChunk * kKey;
   static constexpr int beta = after_T > after_left ? after_T : after_left;  // [64]
   static constexpr int floats = beta + kChunk;
@@ -98,18 +98,21 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
       const int column = job % (2 * I) * 8;
       const auto left = query ? left_q : left_k;
       float acc[4] = {};
-      dot_tile(query ? plan[Site::aqk_dot] : plan[Site::akk_dot], acc,
-               [&](int r, int k) { return left[r * L::kKey + k]; },
-               [&](int k, int c) { return right[(column + c) * L::kKey + k]; }, 0, K);
+      dot_tile(
+          query ? plan[Site::aqk_dot] : plan[Site::akk_dot], acc,
+          [&](int r, int k) { return left[r * L::kKey + k]; },
+          [&](int k, int c) { return right[(column + c) * L::kKey + k]; }, 0, K);
       const Lane l;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int row = I * kSubChunk + l.row + 8 * half, col = column + 2 * l.pair;
         const float pair[2] = {acc[2 * half], acc[2 * half + 1]};
         if (query) {
-          store_elements<2>(a.out.aqk, (slot * kChunk + row) * kChunk + col, plan[Site::aqk_store], pair);
+          store_elements<2>(a.out.aqk, (slot * kChunk + row) * kChunk + col, plan[Site::aqk_store],
+                            pair);
         } else {
-          A[row * kSquare + col] = beta[row] * pair[0], A[row * kSquare + col + 1] = beta[row] * pair[1];
+          A[row * kSquare + col] = beta[row] * pair[0],
+                            A[row * kSquare + col + 1] = beta[row] * pair[1];
         }
       }
     }
@@ -141,21 +144,24 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
       for (int i = 0; i < kSubChunk; ++i) {
         float sum = i == j ? -1.0f : 0.0f;
         for (int m = j; m < i; ++m)
-          sum = fmaf(A[(first + i) * kSquare + first + m], T[(first + m) * kSquare + first + j], sum);
+          sum =
+              fmaf(A[(first + i) * kSquare + first + m], T[(first + m) * kSquare + first + j], sum);
         T[(first + i) * kSquare + first + j] = -sum;
       }
     }
   }
   __syncthreads();
-  // Blocks below: T_IJ = -T_II (sum_M A_IM T_MJ). The inner sum waits in A's unused upper block (J, I).
+  // Blocks below: T_IJ = -T_II (sum_M A_IM T_MJ). The inner sum waits in A's unused upper block (J,
+  // I).
   for (int distance = 1; distance < kBlocks; ++distance) {
     const int J = warp * kSubChunk, I = (warp + distance) * kSubChunk;
     const bool busy = warp + distance < kBlocks;
     const Lane l;
     for (int column = 0; busy && column < kSubChunk; column += 8) {
       float acc[4] = {};
-      dot_tile(plan[Site::inverse], acc, [&](int r, int k) { return A[(I + r) * kSquare + k]; },
-               [&](int k, int c) { return T[k * kSquare + J + column + c]; }, J, I);
+      dot_tile(
+          plan[Site::inverse], acc, [&](int r, int k) { return A[(I + r) * kSquare + k]; },
+          [&](int k, int c) { return T[k * kSquare + J + column + c]; }, J, I);
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         A[(J + l.row + e / 2 * 8) * kSquare + I + column + 2 * l.pair + e % 2] = acc[e];
@@ -163,8 +169,9 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
     __syncwarp();
     for (int column = 0; busy && column < kSubChunk; column += 8) {
       float acc[4] = {};
-      dot_tile(plan[Site::inverse], acc, [&](int r, int k) { return T[(I + r) * kSquare + I + k]; },
-               [&](int k, int c) { return A[(J + k) * kSquare + I + column + c]; }, 0, kSubChunk);
+      dot_tile(
+          plan[Site::inverse], acc, [&](int r, int k) { return T[(I + r) * kSquare + I + k]; },
+          [&](int k, int c) { return A[(J + k) * kSquare + I + column + c]; }, 0, kSubChunk);
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         T[(I + l.row + e / 2 * 8) * kSquare + J + column + 2 * l.pair + e % 2] = -acc[e];
@@ -177,7 +184,8 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
   for (int r = warp; r < kChunk; r += kWarps) {
     const std::int64_t t = begin + r;
     float v[V / 32] = {};
-    if (t < end) load_elements<V / 32>(a.in.v, (t * d.HV + hv) * V + lane * (V / 32), input_format(d.in), v);
+    if (t < end)
+      load_elements<V / 32>(a.in.v, (t * d.HV + hv) * V + lane * (V / 32), input_format(d.in), v);
 #pragma unroll
     for (int i = 0; i < V / 32; ++i) bv[r * L::kValue + lane * (V / 32) + i] = beta[r] * v[i];
     for (int c = lane; c < K; c += 32) {
@@ -192,15 +200,19 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
     const int col = is_u ? column : column - V, pitch = is_u ? L::kValue : L::kKey;
     const auto right_side = is_u ? bv : bk;
     float acc[4] = {};
-    dot_tile(is_u ? plan[Site::u_dot] : plan[Site::w_dot], acc, [&](int r, int k) { return T[(row + r) * kSquare + k]; },
-             [&](int k, int c) { return right_side[k * pitch + col + c]; }, 0, row + kSubChunk);
+    dot_tile(
+        is_u ? plan[Site::u_dot] : plan[Site::w_dot], acc,
+        [&](int r, int k) { return T[(row + r) * kSquare + k]; },
+        [&](int k, int c) { return right_side[k * pitch + col + c]; }, 0, row + kSubChunk);
     const Lane l;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const std::int64_t at = slot * kChunk + row + l.row + 8 * half;
       const float pair[2] = {acc[2 * half], acc[2 * half + 1]};
-      if (is_u) store_elements<2>(a.out.u, at * V + col + 2 * l.pair, plan[Site::u_store], pair);
-      else store_elements<2>(a.out.w, at * K + col + 2 * l.pair, plan[Site::w_store], pair);
+      if (is_u)
+        store_elements<2>(a.out.u, at * V + col + 2 * l.pair, plan[Site::u_store], pair);
+      else
+        store_elements<2>(a.out.w, at * K + col + 2 * l.pair, plan[Site::w_store], pair);
     }
   }
 }
@@ -211,8 +223,10 @@ void launch_prepare(const PrepareArgs& a, const Plan& plan, simt::Stream stream)
   with_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto v, auto p) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
     const std::int64_t chunks = a.packing.begin ? a.packing.chunks : a.dims.chunks();
-    simt::launch("kda.prepare", dim3(static_cast<unsigned>(chunks), static_cast<unsigned>(a.dims.HV)), dim3(kThreads),
-                 Layout<K, V>::floats * sizeof(float), stream, prepare_kernel<K, V, decltype(p)>, a, p);
+    simt::launch("kda.prepare",
+                 dim3(static_cast<unsigned>(chunks), static_cast<unsigned>(a.dims.HV)),
+                 dim3(kThreads), Layout<K, V>::floats * sizeof(float), stream,
+                 prepare_kernel<K, V, decltype(p)>, a, p);
   });
 }
 

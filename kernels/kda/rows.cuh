@@ -6,7 +6,7 @@
 
 namespace numgate::kernels::NUMGATE_BACKEND {
 
-inline constexpr float kLog2e = 1.44269504f;   // 1.3e-8 from log2(e): below half an fp32 ulp
+inline constexpr float kLog2e = 1.44269504f;  // 1.3e-8 from log2(e): below half an fp32 ulp
 inline constexpr float kNormEps = 1e-6f, kGateLowerBound = -5.0f;
 
 // x / sqrt(sum x^2 + 1e-6): lane l holds elements l N .. l N + N - 1. PIPELINE 2.10.
@@ -27,7 +27,9 @@ __device__ __forceinline__ float log_decay(bool bounded, float raw, float a, flo
 }
 
 template <int K>
-__device__ __forceinline__ float query_scale() { return K == 64 ? 0.125f : 0.088388347648318447f; }
+__device__ __forceinline__ float query_scale() {
+  return K == 64 ? 0.125f : 0.088388347648318447f;
+}
 
 // q, k (lane's share) and g of token t and value head hv; zeros where the token is not `valid`.
 template <int K, class P>
@@ -35,7 +37,8 @@ struct PreparedRow {
   static constexpr int N = K / 32;
   float q[N], k[N], g[N], beta;
 
-  __device__ PreparedRow(const KdaDims& d, const KdaInputs& in, const P& plan, std::int64_t t, bool valid, int hv) {
+  __device__ PreparedRow(const KdaDims& d, const KdaInputs& in, const P& plan, std::int64_t t,
+                         bool valid, int hv) {
     const int lane = threadIdx.x % 32, h = hv / (d.HV / d.H);
     if (!valid) {
 #pragma unroll
@@ -55,7 +58,8 @@ struct PreparedRow {
     const float a = elementary::exp(in.A_log[hv]);
 #pragma unroll
     for (int i = 0; i < N; ++i)
-      g[i] = round_to(plan[Site::gate], log_decay(d.bounded_gate, g[i], a, in.dt_bias[hv * K + lane * N + i]));
+      g[i] = round_to(plan[Site::gate],
+                      log_decay(d.bounded_gate, g[i], a, in.dt_bias[hv * K + lane * N + i]));
     beta = round_to(plan[Site::beta], elementary::sigmoid(beta));
   }
 };

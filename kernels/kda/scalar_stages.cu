@@ -32,14 +32,16 @@ __global__ void __launch_bounds__(kThreads) gate_kernel(GateArgs a, P plan) {
   const std::int64_t channel = at % channels;
   const float scale = elementary::exp(a.A_log[channel / a.dims.K]);
   const float raw = load_element(a.g_raw, at, a.dims.in);
-  a.g[at] = round_to(plan[Site::gate], log_decay(a.dims.bounded_gate, raw, scale, a.dt_bias[channel]));
+  a.g[at] =
+      round_to(plan[Site::gate], log_decay(a.dims.bounded_gate, raw, scale, a.dt_bias[channel]));
 }
 
 template <class P>
 __global__ void __launch_bounds__(kThreads) beta_kernel(BetaArgs a, P plan) {
   const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (at >= a.dims.T * a.dims.HV) return;
-  a.beta[at] = round_to(plan[Site::beta], elementary::sigmoid(load_element(a.beta_raw, at, a.dims.in)));
+  a.beta[at] =
+      round_to(plan[Site::beta], elementary::sigmoid(load_element(a.beta_raw, at, a.dims.in)));
 }
 
 // y[t] = silu(sum_j w[j] x[t - 3 + j]); before the start the state's three raw inputs.
@@ -57,7 +59,8 @@ __global__ void __launch_bounds__(kThreads) conv_kernel(ConvArgs a, P plan) {
   a.y[t * a.C + c] = round_to(plan[Site::conv], elementary::silu(sum));
   if (t == a.T - 1)
 #pragma unroll
-    for (int j = 0; j < 3; ++j) store_element(a.state, c * 3 + j, input_format(a.in), input(a.T - 3 + j));
+    for (int j = 0; j < 3; ++j)
+      store_element(a.state, c * 3 + j, input_format(a.in), input(a.T - 3 + j));
 }
 
 // y = o rsqrt(mean o^2 + 1e-5) w sigmoid(z).
@@ -75,7 +78,8 @@ __global__ void __launch_bounds__(kThreads) out_norm_kernel(OutNormArgs a, P pla
   for (int i = 0; i < N; ++i) squares = fmaf(o[i], o[i], squares);
   const float r = elementary::rsqrt(warp_sum(squares) * (1.0f / V) + kRmsEps);
 #pragma unroll
-  for (int i = 0; i < N; ++i) o[i] = round_to(plan[Site::out_norm], o[i] * r * w[i] * elementary::sigmoid(z[i]));
+  for (int i = 0; i < N; ++i)
+    o[i] = round_to(plan[Site::out_norm], o[i] * r * w[i] * elementary::sigmoid(z[i]));
   store_elements<N>(a.y, row * V + column, Format::ieee, o);
 }
 
@@ -90,22 +94,22 @@ void launch_l2_norm(const L2NormArgs& a, const Plan& plan, simt::Stream stream) 
 
 void launch_gate(const GateArgs& a, const Plan& plan, simt::Stream stream) {
   with_plan(plan, [&](auto p) {
-    simt::launch("kda.gate", dim3(blocks(a.dims.T * a.dims.HV * a.dims.K, kThreads)), dim3(kThreads), 0, stream,
-                 gate_kernel<decltype(p)>, a, p);
+    simt::launch("kda.gate", dim3(blocks(a.dims.T * a.dims.HV * a.dims.K, kThreads)),
+                 dim3(kThreads), 0, stream, gate_kernel<decltype(p)>, a, p);
   });
 }
 
 void launch_beta(const BetaArgs& a, const Plan& plan, simt::Stream stream) {
   with_plan(plan, [&](auto p) {
-    simt::launch("kda.beta", dim3(blocks(a.dims.T * a.dims.HV, kThreads)), dim3(kThreads), 0, stream,
-                 beta_kernel<decltype(p)>, a, p);
+    simt::launch("kda.beta", dim3(blocks(a.dims.T * a.dims.HV, kThreads)), dim3(kThreads), 0,
+                 stream, beta_kernel<decltype(p)>, a, p);
   });
 }
 
 void launch_conv(const ConvArgs& a, const Plan& plan, simt::Stream stream) {
   with_plan(plan, [&](auto p) {
-    simt::launch("kda.conv", dim3(blocks(a.C, kThreads), static_cast<unsigned>(a.T)), dim3(kThreads), 0, stream,
-                 conv_kernel<decltype(p)>, a, p);
+    simt::launch("kda.conv", dim3(blocks(a.C, kThreads), static_cast<unsigned>(a.T)),
+                 dim3(kThreads), 0, stream, conv_kernel<decltype(p)>, a, p);
   });
 }
 

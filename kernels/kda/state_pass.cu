@@ -20,8 +20,8 @@ struct Layout {
 
 // Rows of `columns` elements from memory in format f to shared memory.
 template <int columns>
-__device__ __forceinline__ void load_matrix(simt::Shared<float> to, int pitch, const void* from, std::int64_t first,
-                                            Format f) {
+__device__ __forceinline__ void load_matrix(simt::Shared<float> to, int pitch, const void* from,
+                                            std::int64_t first, Format f) {
   for (int at = threadIdx.x * 4; at < kChunk * columns; at += kThreads * 4) {
     float x[4];
     load_elements<4>(from, first + at, f, x);
@@ -40,7 +40,8 @@ __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P
   const auto vnew = simt::dynamic_shared<float>(L::vnew * 4, kChunk * kPitch);
 
   const KdaDims& d = a.dims;
-  const int thread = threadIdx.x, warp = thread / 32, hv = blockIdx.y, first_column = blockIdx.x * kColumns;
+  const int thread = threadIdx.x, warp = thread / 32, hv = blockIdx.y,
+            first_column = blockIdx.x * kColumns;
   const std::int64_t sequence = blockIdx.z, state_at = (sequence * d.HV + hv) * K;
   const std::int64_t first_chunk = a.packing.begin ? a.packing.first[sequence] : 0;
   const std::int64_t last_chunk = a.packing.begin ? a.packing.first[sequence + 1] : d.chunks();
@@ -69,13 +70,15 @@ __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P
     for (int job = warp; job < kChunk / 16 * (kColumns / 8); job += kWarps) {
       const int row = job % (kChunk / 16) * 16, column = job / (kChunk / 16) * 8;
       float acc[4] = {};
-      dot_tile(plan[Site::ws_dot], acc, [&](int r, int k) { return w[(row + r) * L::kKey + k]; },
-               [&](int k, int c) { return h(k, column + c); }, 0, K);
+      dot_tile(
+          plan[Site::ws_dot], acc, [&](int r, int k) { return w[(row + r) * L::kKey + k]; },
+          [&](int k, int c) { return h(k, column + c); }, 0, K);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int r = row + l.row + 8 * half, c = column + 2 * l.pair;
         float u[2];
-        load_elements<2>(a.chunk.u, (slot * kChunk + r) * V + first_column + c, plan[Site::u_store], u);
+        load_elements<2>(a.chunk.u, (slot * kChunk + r) * V + first_column + c, plan[Site::u_store],
+                         u);
         vnew[r * kPitch + c] = round_to(plan[Site::vnew_store], u[0] - acc[2 * half]);
         vnew[r * kPitch + c + 1] = round_to(plan[Site::vnew_store], u[1] - acc[2 * half + 1]);
       }
@@ -85,10 +88,12 @@ __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P
     for (int job = warp; writes_o && job < kChunk / 16 * (kColumns / 8); job += kWarps) {
       const int row = job % (kChunk / 16) * 16, column = job / (kChunk / 16) * 8;
       float acc[4] = {};
-      dot_tile(plan[Site::qs_dot], acc, [&](int r, int k) { return qg[(row + r) * L::kKey + k]; },
-               [&](int k, int c) { return h(k, column + c); }, 0, K);
-      dot_tile(plan[Site::av_dot], acc, [&](int r, int k) { return aqk[(row + r) * kSquare + k]; },
-               [&](int k, int c) { return vnew[k * kPitch + column + c]; }, 0, row + 16);
+      dot_tile(
+          plan[Site::qs_dot], acc, [&](int r, int k) { return qg[(row + r) * L::kKey + k]; },
+          [&](int k, int c) { return h(k, column + c); }, 0, K);
+      dot_tile(
+          plan[Site::av_dot], acc, [&](int r, int k) { return aqk[(row + r) * kSquare + k]; },
+          [&](int k, int c) { return vnew[k * kPitch + column + c]; }, 0, row + 16);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const std::int64_t t = begin + row + l.row + 8 * half;
@@ -104,8 +109,9 @@ __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P
     for (int job = warp; job < K / 16 * (kColumns / 8); job += kWarps) {
       const int row = job % (K / 16) * 16, column = job / (K / 16) * 8;
       float acc[4] = {};
-      dot_tile(plan[Site::kv_dot], acc, [&](int r, int k) { return kg[k * L::kKey + row + r]; },
-               [&](int k, int c) { return vnew[k * kPitch + column + c]; }, 0, kChunk);
+      dot_tile(
+          plan[Site::kv_dot], acc, [&](int r, int k) { return kg[k * L::kKey + row + r]; },
+          [&](int k, int c) { return vnew[k * kPitch + column + c]; }, 0, kChunk);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int k = row + l.row + e / 2 * 8, at = k * kPitch + column + 2 * l.pair + e % 2;
@@ -117,7 +123,8 @@ __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P
   for (int at = thread; at < K * kColumns; at += kThreads) {
     const int k = at / kColumns, c = at % kColumns;
     const float s = S[k * kPitch + c];
-    a.state[(state_at + k) * V + first_column + c] = a.hand_off ? round_to(plan[Site::handoff], s) : s;
+    a.state[(state_at + k) * V + first_column + c] =
+        a.hand_off ? round_to(plan[Site::handoff], s) : s;
   }
 }
 
@@ -126,8 +133,11 @@ __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P
 void launch_state_pass(const StatePassArgs& a, const Plan& plan, simt::Stream stream) {
   with_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto v, auto p) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
-    simt::launch("kda.state_pass", dim3(V / kColumns, static_cast<unsigned>(a.dims.HV), static_cast<unsigned>(a.packing.sequences)), dim3(kThreads),
-                 Layout<K>::floats * sizeof(float), stream, state_pass_kernel<K, V, decltype(p)>, a, p);
+    simt::launch("kda.state_pass",
+                 dim3(V / kColumns, static_cast<unsigned>(a.dims.HV),
+                      static_cast<unsigned>(a.packing.sequences)),
+                 dim3(kThreads), Layout<K>::floats * sizeof(float), stream,
+                 state_pass_kernel<K, V, decltype(p)>, a, p);
   });
 }
 

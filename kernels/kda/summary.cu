@@ -5,16 +5,18 @@
 namespace numgate::kernels::NUMGATE_BACKEND {
 namespace {
 
-// ---- M <- (Diag(gamma) - Kg^T W) M over the segment's chunks, from the identity; 64 columns of M a block.
-constexpr int kMapThreads = 256, kMapWarps = kMapThreads / 32, kMapColumns = 64, kMapPitch = kMapColumns + 4;
+// ---- M <- (Diag(gamma) - Kg^T W) M over the segment's chunks, from the identity; 64 columns of M
+// a block.
+constexpr int kMapThreads = 256, kMapWarps = kMapThreads / 32, kMapColumns = 64,
+              kMapPitch = kMapColumns + 4;
 constexpr int kHalf = kChunk / 2;  // Kg and W pass through shared memory half a chunk at a time
 
 template <int K>
 struct MapLayout {
   static constexpr int kKey = K + 4;
   static constexpr int kg = 0, w = kg + kHalf * kKey;  // [32][kKey]
-  static constexpr int D = w + kHalf * kKey;           // [K][kKey] Kg^T W, then Diag(gamma) - Kg^T W
-  static constexpr int M = D + K * kKey;               // [K][kMapPitch]
+  static constexpr int D = w + kHalf * kKey;  // [K][kKey] Kg^T W, then Diag(gamma) - Kg^T W
+  static constexpr int M = D + K * kKey;      // [K][kMapPitch]
   static constexpr int floats = M + K * kMapPitch;
 };
 
@@ -26,11 +28,14 @@ __global__ void __launch_bounds__(kMapThreads) segment_map_kernel(SegmentMapArgs
   const auto D = simt::dynamic_shared<float>(L::D * 4, K * L::kKey);
   const auto M = simt::dynamic_shared<float>(L::M * 4, K * kMapPitch);
 
-  const int thread = threadIdx.x, warp = thread / 32, hv = blockIdx.y, first_column = blockIdx.x * kMapColumns;
+  const int thread = threadIdx.x, warp = thread / 32, hv = blockIdx.y,
+            first_column = blockIdx.x * kMapColumns;
   const Lane l;
   for (int at = thread; at < K * kMapColumns; at += kMapThreads) {
     const int k = at / kMapColumns, c = at % kMapColumns;
-    M[k * kMapPitch + c] = a.M0 ? a.M0[(std::int64_t{hv} * K + k) * K + first_column + c] : k == first_column + c ? 1.0f : 0.0f;
+    M[k * kMapPitch + c] = a.M0 ? a.M0[(std::int64_t{hv} * K + k) * K + first_column + c]
+                           : k == first_column + c ? 1.0f
+                                                   : 0.0f;
   }
   for (std::int64_t chunk = 0; chunk < a.dims.chunks(); ++chunk) {
     const std::int64_t slot = chunk * a.dims.HV + hv;
@@ -52,8 +57,9 @@ __global__ void __launch_bounds__(kMapThreads) segment_map_kernel(SegmentMapArgs
 #pragma unroll
           for (int e = 0; e < 4; ++e)
             acc[e] = D[(row + l.row + e / 2 * 8) * L::kKey + column + 2 * l.pair + e % 2];
-        dot_tile(plan[Site::summary_kw], acc, [&](int r, int k) { return kg[k * L::kKey + row + r]; },
-                 [&](int k, int c) { return w[k * L::kKey + column + c]; }, 0, kHalf);
+        dot_tile(
+            plan[Site::summary_kw], acc, [&](int r, int k) { return kg[k * L::kKey + row + r]; },
+            [&](int k, int c) { return w[k * L::kKey + column + c]; }, 0, kHalf);
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const int r = row + l.row + e / 2 * 8, c = column + 2 * l.pair + e % 2;
@@ -63,18 +69,23 @@ __global__ void __launch_bounds__(kMapThreads) segment_map_kernel(SegmentMapArgs
       }
       __syncthreads();
     }
-    constexpr int kRows = K / 16, kTiles = kRows * (kMapColumns / 8) / kMapWarps;  // tiles of M a warp
+    constexpr int kRows = K / 16,
+                  kTiles = kRows * (kMapColumns / 8) / kMapWarps;  // tiles of M a warp
     float acc[kTiles][4] = {};
 #pragma unroll
     for (int i = 0; i < kTiles; ++i) {
-      const int row = (warp + i * kMapWarps) % kRows * 16, column = (warp + i * kMapWarps) / kRows * 8;
-      dot_tile(plan[Site::summary_chain], acc[i], [&](int r, int k) { return D[(row + r) * L::kKey + k]; },
-               [&](int k, int c) { return M[k * kMapPitch + column + c]; }, 0, K);
+      const int row = (warp + i * kMapWarps) % kRows * 16,
+                column = (warp + i * kMapWarps) / kRows * 8;
+      dot_tile(
+          plan[Site::summary_chain], acc[i],
+          [&](int r, int k) { return D[(row + r) * L::kKey + k]; },
+          [&](int k, int c) { return M[k * kMapPitch + column + c]; }, 0, K);
     }
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kTiles; ++i) {
-      const int row = (warp + i * kMapWarps) % kRows * 16, column = (warp + i * kMapWarps) / kRows * 8;
+      const int row = (warp + i * kMapWarps) % kRows * 16,
+                column = (warp + i * kMapWarps) / kRows * 8;
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         M[(row + l.row + e / 2 * 8) * kMapPitch + column + 2 * l.pair + e % 2] = acc[i][e];
@@ -84,12 +95,14 @@ __global__ void __launch_bounds__(kMapThreads) segment_map_kernel(SegmentMapArgs
   for (int at = thread; at < K * kMapColumns; at += kMapThreads) {
     const int k = at / kMapColumns, c = at % kMapColumns;
     const float m = M[k * kMapPitch + c];
-    a.M[(std::int64_t{hv} * K + k) * K + first_column + c] = a.hand_off ? round_to(plan[Site::handoff], m) : m;
+    a.M[(std::int64_t{hv} * K + k) * K + first_column + c] =
+        a.hand_off ? round_to(plan[Site::handoff], m) : m;
   }
 }
 
 // ---- F <- M_r F + B_r over the summaries in order; 32 columns of F a block.
-constexpr int kMergeThreads = 128, kMergeWarps = kMergeThreads / 32, kMergeColumns = 32, kMergePitch = kMergeColumns + 4;
+constexpr int kMergeThreads = 128, kMergeWarps = kMergeThreads / 32, kMergeColumns = 32,
+              kMergePitch = kMergeColumns + 4;
 
 template <int K>
 struct MergeLayout {
@@ -103,11 +116,13 @@ __global__ void __launch_bounds__(kMergeThreads) merge_kernel(MergeArgs a, P pla
   using L = MergeLayout<K>;
   const auto M = simt::dynamic_shared<float>(L::M * 4, K * L::kKey);
   const auto F = simt::dynamic_shared<float>(L::F * 4, K * kMergePitch);
-  const int thread = threadIdx.x, warp = thread / 32, hv = blockIdx.y, first_column = blockIdx.x * kMergeColumns;
+  const int thread = threadIdx.x, warp = thread / 32, hv = blockIdx.y,
+            first_column = blockIdx.x * kMergeColumns;
   const Lane l;
   for (int at = thread; at < K * kMergeColumns; at += kMergeThreads) {
     const int k = at / kMergeColumns, c = at % kMergeColumns;
-    F[k * kMergePitch + c] = a.state0 ? a.state0[(std::int64_t{hv} * K + k) * V + first_column + c] : 0;
+    F[k * kMergePitch + c] =
+        a.state0 ? a.state0[(std::int64_t{hv} * K + k) * V + first_column + c] : 0;
   }
   for (int s = 0; s < a.summaries; ++s) {
     const std::int64_t slot = std::int64_t{s} * a.HV + hv;
@@ -118,18 +133,22 @@ __global__ void __launch_bounds__(kMergeThreads) merge_kernel(MergeArgs a, P pla
     float acc[kTiles][4] = {};
 #pragma unroll
     for (int i = 0; i < kTiles; ++i) {
-      const int row = (warp + i * kMergeWarps) % kRows * 16, column = (warp + i * kMergeWarps) / kRows * 8;
-      dot_tile(plan[Site::merge_dot], acc[i], [&](int r, int k) { return M[(row + r) * L::kKey + k]; },
-               [&](int k, int c) { return F[k * kMergePitch + column + c]; }, 0, K);
+      const int row = (warp + i * kMergeWarps) % kRows * 16,
+                column = (warp + i * kMergeWarps) / kRows * 8;
+      dot_tile(
+          plan[Site::merge_dot], acc[i], [&](int r, int k) { return M[(row + r) * L::kKey + k]; },
+          [&](int k, int c) { return F[k * kMergePitch + column + c]; }, 0, K);
     }
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kTiles; ++i) {
-      const int row = (warp + i * kMergeWarps) % kRows * 16, column = (warp + i * kMergeWarps) / kRows * 8;
+      const int row = (warp + i * kMergeWarps) % kRows * 16,
+                column = (warp + i * kMergeWarps) / kRows * 8;
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int k = row + l.row + e / 2 * 8, c = column + 2 * l.pair + e % 2;
-        F[k * kMergePitch + c] = round_to(plan[Site::handoff], acc[i][e] + a.B[(slot * K + k) * V + first_column + c]);
+        F[k * kMergePitch + c] =
+            round_to(plan[Site::handoff], acc[i][e] + a.B[(slot * K + k) * V + first_column + c]);
       }
     }
     __syncthreads();
@@ -145,16 +164,18 @@ __global__ void __launch_bounds__(kMergeThreads) merge_kernel(MergeArgs a, P pla
 void launch_segment_map(const SegmentMapArgs& a, const Plan& plan, simt::Stream stream) {
   with_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto, auto p) {
     constexpr int K = decltype(k)::value;
-    simt::launch("kda.segment_map", dim3(K / kMapColumns, static_cast<unsigned>(a.dims.HV)), dim3(kMapThreads),
-                 MapLayout<K>::floats * sizeof(float), stream, segment_map_kernel<K, decltype(p)>, a, p);
+    simt::launch("kda.segment_map", dim3(K / kMapColumns, static_cast<unsigned>(a.dims.HV)),
+                 dim3(kMapThreads), MapLayout<K>::floats * sizeof(float), stream,
+                 segment_map_kernel<K, decltype(p)>, a, p);
   });
 }
 
 void launch_merge(const MergeArgs& a, const Plan& plan, simt::Stream stream) {
   with_kernel(a.K, a.V, plan, [&](auto k, auto v, auto p) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
-    simt::launch("kda.merge", dim3(V / kMergeColumns, static_cast<unsigned>(a.HV)), dim3(kMergeThreads),
-                 MergeLayout<K>::floats * sizeof(float), stream, merge_kernel<K, V, decltype(p)>, a, p);
+    simt::launch("kda.merge", dim3(V / kMergeColumns, static_cast<unsigned>(a.HV)),
+                 dim3(kMergeThreads), MergeLayout<K>::floats * sizeof(float), stream,
+                 merge_kernel<K, V, decltype(p)>, a, p);
   });
 }
 

@@ -20,9 +20,9 @@ __device__ __forceinline__ std::uint32_t pack(float low, float high, Convert con
   return pack2(convert(low), convert(high));
 }
 
-// acc += A B over k in [begin, end), multiples of 16. a(row, k) with rows 0..15, b(k, column) with columns 0..7.
-// ieee: one fp32 fma chain in ascending k. Else the tensor core, in ascending k steps; the x3 schemes issue
-// lo*hi, hi*lo, hi*hi in each step, small terms first.
+// acc += A B over k in [begin, end), multiples of 16. a(row, k) with rows 0..15, b(k, column) with
+// columns 0..7. ieee: one fp32 fma chain in ascending k. Else the tensor core, in ascending k
+// steps; the x3 schemes issue lo*hi, hi*lo, hi*hi in each step, small terms first.
 template <class A, class B>
 __device__ __forceinline__ void dot_tile(Format f, float (&acc)[4], A a, B b, int begin, int end) {
   const Lane l;
@@ -57,15 +57,17 @@ __device__ __forceinline__ void dot_tile(Format f, float (&acc)[4], A a, B b, in
     case Format::fp16:
       for (int k = begin; k < end; k += 16) {
         const int c = k + 2 * p;
-        float av[8] = {a(r, c),     a(r, c + 1),     a(r + 8, c),     a(r + 8, c + 1),
+        float av[8] = {a(r, c),     a(r, c + 1), a(r + 8, c),     a(r + 8, c + 1),
                        a(r, c + 8), a(r, c + 9), a(r + 8, c + 8), a(r + 8, c + 9)};
         float bv[4] = {b(c, r), b(c + 1, r), b(c + 8, r), b(c + 9, r)};
         std::uint32_t ah[4], bh[2];
         if (f == Format::fp16) {
 #pragma unroll
-          for (int i = 0; i < 4; ++i) ah[i] = pack(av[2 * i], av[2 * i + 1], [](float x) { return fp16_from_float(x); });
+          for (int i = 0; i < 4; ++i)
+            ah[i] = pack(av[2 * i], av[2 * i + 1], [](float x) { return fp16_from_float(x); });
 #pragma unroll
-          for (int i = 0; i < 2; ++i) bh[i] = pack(bv[2 * i], bv[2 * i + 1], [](float x) { return fp16_from_float(x); });
+          for (int i = 0; i < 2; ++i)
+            bh[i] = pack(bv[2 * i], bv[2 * i + 1], [](float x) { return fp16_from_float(x); });
           mma_m16n8k16_fp16(acc, ah, bh, acc);
           continue;
         }
@@ -76,7 +78,9 @@ __device__ __forceinline__ void dot_tile(Format f, float (&acc)[4], A a, B b, in
         for (int i = 0; i < 2; ++i) bh[i] = pack(bv[2 * i], bv[2 * i + 1], bf16);
         if (f == Format::bf16x3) {
           std::uint32_t al[4], bl[2];
-          const auto low = [](float x) { return bf16_from_float(x - float_from_bf16(bf16_from_float(x))); };
+          const auto low = [](float x) {
+            return bf16_from_float(x - float_from_bf16(bf16_from_float(x)));
+          };
 #pragma unroll
           for (int i = 0; i < 4; ++i) al[i] = pack(av[2 * i], av[2 * i + 1], low);
 #pragma unroll

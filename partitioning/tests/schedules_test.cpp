@@ -43,23 +43,34 @@ TEST_P(AgainstTruth, EveryOutputIsClose) {
   EXPECT_TRUE(seen.failures.empty()) << seen.failures.front();
   ASSERT_FALSE(seen.outputs.empty());
   for (const auto& [name, values] : seen.outputs)
-    EXPECT_LT(relative_error(values, truth.outputs.at(name == "fold" ? "state" : name)), GetParam().limit) << name;
+    EXPECT_LT(relative_error(values, truth.outputs.at(name == "fold" ? "state" : name)),
+              GetParam().limit)
+        << name;
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Schedules, AgainstTruth,
     testing::Values(
-        Expectation{"kda.prefill/sequential/reference/gaussian/T=200,H=1,HV=2,K=64,V=128,state0=random/seed=1", 1e-5},
-        Expectation{"kda.prefill/sequential/reference/gaussian/T=70,K=128,in=f32,gate=plain/seed=2", 1e-5},
+        Expectation{"kda.prefill/sequential/reference/gaussian/"
+                    "T=200,H=1,HV=2,K=64,V=128,state0=random/seed=1",
+                    1e-5},
+        Expectation{"kda.prefill/sequential/reference/gaussian/T=70,K=128,in=f32,gate=plain/seed=2",
+                    1e-5},
         Expectation{"kda.prefill/sequential/production/gaussian/T=200,H=2/seed=1", 1e-2},
         Expectation{"kda.prefill/chunked@37/reference/gaussian/T=200,state0=random/seed=1", 1e-5},
-        Expectation{"kda.prefill/decode/reference/gaussian/T=90,H=1,HV=2,state0=random/seed=1", 1e-5},
-        Expectation{"kda.prefill/replay@7/reference/gaussian/T=90,H=1,HV=2,state0=random/seed=1", 1e-5},
-        Expectation{"kda.prefill/cp3/reference/needle/T=200,H=1,HV=2,K=64,V=128,state0=random/seed=1", 1e-5},
+        Expectation{"kda.prefill/decode/reference/gaussian/T=90,H=1,HV=2,state0=random/seed=1",
+                    1e-5},
+        Expectation{"kda.prefill/replay@7/reference/gaussian/T=90,H=1,HV=2,state0=random/seed=1",
+                    1e-5},
+        Expectation{
+            "kda.prefill/cp3/reference/needle/T=200,H=1,HV=2,K=64,V=128,state0=random/seed=1",
+            1e-5},
         Expectation{"kda.prefill/cp8/production/needle/T=200/seed=1", 1e-2},
         Expectation{"kda.prefill/cp8/reference/gaussian/T=5/seed=1", 1e-5},
         Expectation{"kda.prefill/tp2/reference/gaussian/T=70,H=2,HV=4,state0=random/seed=1", 1e-5},
-        Expectation{"kda.prefill/varlen/reference/gaussian/T=200,HV=2,state0=random,cuts=1+65+130/seed=1", 1e-5},
+        Expectation{
+            "kda.prefill/varlen/reference/gaussian/T=200,HV=2,state0=random,cuts=1+65+130/seed=1",
+            1e-5},
         Expectation{"kda.prefill/resume@70/reference/gaussian/T=200/seed=1", 1e-5},
         Expectation{"kda.core/cp3/reference/gaussian/T=100/seed=1", 1e-5},
         Expectation{"kda.summary/sequential/reference/gaussian/T=100/seed=1", 1e-5},
@@ -68,7 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
         Expectation{"kda.gate/sequential/reference/gaussian/T=33,H=3/seed=1", 1e-6},
         Expectation{"kda.beta/sequential/reference/gaussian/T=33,H=3/seed=1", 1e-6},
         Expectation{"kda.conv/cp8/reference/gaussian/T=11,state0=random/seed=1", 1e-6},
-        Expectation{"kda.conv/varlen/reference/gaussian/T=64,state0=random,cuts=1+3+9/seed=1", 1e-6},
+        Expectation{"kda.conv/varlen/reference/gaussian/T=64,state0=random,cuts=1+3+9/seed=1",
+                    1e-6},
         Expectation{"kda.conv/tp2/reference/gaussian/T=9,H=2,state0=random/seed=1", 1e-6},
         Expectation{"kda.out_norm/sequential/reference/gaussian/T=33,H=3/seed=1", 1e-6}),
     [](const auto& info) {
@@ -86,18 +98,23 @@ TEST(Equivalence, ClassEGivesTheSameBits) {
              {"varlen", "T=130,HV=2,state0=random,cuts=1+64+81"},
              {"chunked@64", "T=200,HV=2,state0=random"},
              {"resume@128", "T=200,HV=2"}}) {
-      const auto id = [&](const std::string& s) { return "kda.prefill/" + s + "/" + plan + "/gaussian/" + shape + "/seed=3"; };
+      const auto id = [&](const std::string& s) {
+        return "kda.prefill/" + s + "/" + plan + "/gaussian/" + shape + "/seed=3";
+      };
       const Observation a = run(id(schedule)), b = run(id("sequential"));
-      for (const auto& [name, values] : a.outputs) EXPECT_EQ(values.bytes, b.outputs.at(name).bytes) << id(schedule) << " " << name;
+      for (const auto& [name, values] : a.outputs)
+        EXPECT_EQ(values.bytes, b.outputs.at(name).bytes) << id(schedule) << " " << name;
     }
 }
 
 // A run leaves nothing to chance: not to what memory held, not to the order of threads.
 TEST(Health, PoisonAndThreadOrderChangeNoBit) {
   for (const char* schedule : {"sequential", "cp3", "decode", "replay@5", "varlen", "resume@33"}) {
-    const std::string id = std::string("kda.prefill/") + schedule + "/production/gaussian/T=100,HV=2/seed=4";
+    const std::string id =
+        std::string("kda.prefill/") + schedule + "/production/gaussian/T=100,HV=2/seed=4";
     const Observation a = run(id), b = run(id, {kOtherPoison, 99});
-    for (const auto& [name, values] : a.outputs) EXPECT_EQ(values.bytes, b.outputs.at(name).bytes) << id << " " << name;
+    for (const auto& [name, values] : a.outputs)
+      EXPECT_EQ(values.bytes, b.outputs.at(name).bytes) << id << " " << name;
   }
 }
 
@@ -110,11 +127,13 @@ TEST(Communicator, GathersInRankOrderAndRethrows) {
   });
   for (int r = 0; r < 5; ++r)
     for (int i = 0; i < 5; ++i) EXPECT_EQ(seen[static_cast<std::size_t>(5 * r + i)], 10 * i);
-  EXPECT_THROW(run_in_process(3, *backend, [](Communicator& c) {
-    if (c.rank() == 1) throw std::runtime_error("rank 1");
-    char byte = 0, all[3];
-    c.all_gather(&byte, all, 1);
-  }), std::runtime_error);
+  EXPECT_THROW(run_in_process(3, *backend,
+                              [](Communicator& c) {
+                                if (c.rank() == 1) throw std::runtime_error("rank 1");
+                                char byte = 0, all[3];
+                                c.all_gather(&byte, all, 1);
+                              }),
+               std::runtime_error);
 }
 
 }  // namespace
