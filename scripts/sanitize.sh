@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh
-fast=(core_test simt_test tensor_core_test partitioning_test kda_kernels_test)
+fast=(core_test simt_test tensor_core_test formats_test report_test judge_test partitioning_test)
 [ -f build-asan/build.ninja ] || cmake --preset asan >/dev/null
 cmake --build build-asan --target "${fast[@]}"
 for test in "${fast[@]}"; do

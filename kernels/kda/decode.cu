@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(kThreads) flush_kernel(FlushArgs a, P plan) {
 }  // namespace
 
 void launch_decode(const DecodeArgs& a, const Plan& plan, simt::Stream stream) {
-  with_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto v, auto p) {
+  with_fp32_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto v, auto p) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
     simt::launch("kda.decode", dim3(V / kColumns, static_cast<unsigned>(a.dims.HV)), dim3(kThreads),
                  0, stream, decode_kernel<K, V, decltype(p)>, a, p);
@@ -176,7 +176,7 @@ void launch_replay(const ReplayArgs& a, const Plan& plan, simt::Stream stream) {
   if (a.ring.capacity > kMaxRing)
     throw UsageError("schedule", "replay@" + std::to_string(a.ring.capacity),
                      "a ring holds at most " + std::to_string(kMaxRing) + " records");
-  with_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto v, auto p) {
+  with_fp32_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto v, auto p) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
     simt::launch("kda.replay", dim3(V / kColumns, static_cast<unsigned>(a.dims.HV)), dim3(kThreads),
                  0, stream, replay_kernel<K, V, decltype(p)>, a, p);
@@ -184,7 +184,7 @@ void launch_replay(const ReplayArgs& a, const Plan& plan, simt::Stream stream) {
 }
 
 void launch_flush(const FlushArgs& a, const Plan& plan, simt::Stream stream) {
-  with_kernel(a.K, a.V, plan, [&](auto k, auto v, auto p) {
+  with_fp32_kernel(a.K, a.V, plan, [&](auto k, auto v, auto p) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
     simt::launch("kda.flush", dim3(V / kColumns, static_cast<unsigned>(a.HV)), dim3(kThreads), 0,
                  stream, flush_kernel<K, V, decltype(p)>, a, p);

@@ -41,18 +41,35 @@ void with_plan(const Plan& plan, F f) {
   f(runtime_plan(plan));
 }
 
+// The same for kernels without tensor-core sites: to them the named plans are one, all fp32.
+template <class F>
+void with_fp32_plan(const Plan& plan, F f) {
+#ifdef __CUDACC__
+  for (const Formats& named :
+       {reference_formats(), production_formats(), production_formats(Format::tf32)})
+    if (plan.formats == named) return f(StaticPlan<Named::reference>{});
+#endif
+  f(runtime_plan(plan));
+}
+
+// Calls f(integral_constant K, integral_constant V).
+template <class F>
+void with_shape(int K, int V, F f) {
+  using std::integral_constant;
+  if (K == 64 && V == 64) return f(integral_constant<int, 64>{}, integral_constant<int, 64>{});
+  if (K == 128 && V == 128) return f(integral_constant<int, 128>{}, integral_constant<int, 128>{});
+  if (K == 64 && V == 128) return f(integral_constant<int, 64>{}, integral_constant<int, 128>{});
+  throw UsageError("K,V", std::to_string(K) + "," + std::to_string(V), "no kernel of this shape");
+}
+
 // Calls f(integral_constant K, integral_constant V, plan object).
 template <class F>
 void with_kernel(int K, int V, const Plan& plan, F f) {
-  using std::integral_constant;
-  with_plan(plan, [&](auto p) {
-    if (K == 64 && V == 64) return f(integral_constant<int, 64>{}, integral_constant<int, 64>{}, p);
-    if (K == 128 && V == 128)
-      return f(integral_constant<int, 128>{}, integral_constant<int, 128>{}, p);
-    if (K == 64 && V == 128)
-      return f(integral_constant<int, 64>{}, integral_constant<int, 128>{}, p);
-    throw UsageError("K,V", std::to_string(K) + "," + std::to_string(V), "no kernel of this shape");
-  });
+  with_plan(plan, [&](auto p) { with_shape(K, V, [&](auto k, auto v) { f(k, v, p); }); });
+}
+template <class F>
+void with_fp32_kernel(int K, int V, const Plan& plan, F f) {
+  with_fp32_plan(plan, [&](auto p) { with_shape(K, V, [&](auto k, auto v) { f(k, v, p); }); });
 }
 
 }  // namespace numgate::kernels::NUMGATE_BACKEND

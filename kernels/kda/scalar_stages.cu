@@ -86,35 +86,35 @@ __global__ void __launch_bounds__(kThreads) out_norm_kernel(OutNormArgs a, P pla
 }  // namespace
 
 void launch_l2_norm(const L2NormArgs& a, const Plan& plan, simt::Stream stream) {
-  with_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto, auto p) {
+  with_fp32_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto, auto p) {
     simt::launch("kda.l2norm", dim3(blocks(a.dims.T * a.dims.H, kWarps)), dim3(kThreads), 0, stream,
                  l2_norm_kernel<decltype(k)::value, decltype(p)>, a, p);
   });
 }
 
 void launch_gate(const GateArgs& a, const Plan& plan, simt::Stream stream) {
-  with_plan(plan, [&](auto p) {
+  with_fp32_plan(plan, [&](auto p) {
     simt::launch("kda.gate", dim3(blocks(a.dims.T * a.dims.HV * a.dims.K, kThreads)),
                  dim3(kThreads), 0, stream, gate_kernel<decltype(p)>, a, p);
   });
 }
 
 void launch_beta(const BetaArgs& a, const Plan& plan, simt::Stream stream) {
-  with_plan(plan, [&](auto p) {
+  with_fp32_plan(plan, [&](auto p) {
     simt::launch("kda.beta", dim3(blocks(a.dims.T * a.dims.HV, kThreads)), dim3(kThreads), 0,
                  stream, beta_kernel<decltype(p)>, a, p);
   });
 }
 
 void launch_conv(const ConvArgs& a, const Plan& plan, simt::Stream stream) {
-  with_plan(plan, [&](auto p) {
+  with_fp32_plan(plan, [&](auto p) {
     simt::launch("kda.conv", dim3(blocks(a.C, kThreads), static_cast<unsigned>(a.T)),
                  dim3(kThreads), 0, stream, conv_kernel<decltype(p)>, a, p);
   });
 }
 
 void launch_out_norm(const OutNormArgs& a, const Plan& plan, simt::Stream stream) {
-  with_kernel(64, a.V, plan, [&](auto, auto v, auto p) {
+  with_fp32_kernel(64, a.V, plan, [&](auto, auto v, auto p) {
     simt::launch("kda.out_norm", dim3(blocks(a.T * a.HV, kWarps)), dim3(kThreads), 0, stream,
                  out_norm_kernel<decltype(v)::value, decltype(p)>, a, p);
   });
