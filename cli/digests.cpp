@@ -3,22 +3,17 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/errors.h"
 #include "partitioning/run.h"
+#include "property_tests/case_table.h"
 #include "property_tests/families.h"
 #include "reports/files.h"
 
 namespace numgate {
 namespace {
 
-// Every combination of the words of its columns.
-struct Line {
-  const char *stage, *schedules, *plans, *families, *shapes;
-};
-
-const Line kLines[] = {
+const CaseLine kLines[] = {
     {"kda.prefill", "sequential chunked@100 decode replay@16 cp3 resume@70",
      "reference production tf32", "gaussian needle near_collinear ragged",
      "T=150,HV=2 T=145,K=64,V=128,state0=random"},
@@ -52,24 +47,13 @@ const Line kLines[] = {
     {"kda.out_norm", "sequential", "reference", "gaussian saturated tiny", "T=33,H=2 T=33,K=128"},
 };
 
-std::vector<std::string> words(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> out;
-  for (std::string w; in >> w;) out.push_back(w);
-  return out;
-}
-
 }  // namespace
 
 std::vector<Case> digest_cases() {
+  constexpr std::uint64_t kSeed = 7;
   std::vector<Case> cases;
-  for (const Line& line : kLines)
-    for (const auto& schedule : words(line.schedules))
-      for (const auto& plan : words(line.plans))
-        for (const auto& family : words(line.families))
-          for (const auto& shape : words(line.shapes))
-            cases.push_back(parse_case(
-                fmt::format("{}/{}/{}/{}/{}/seed=7", line.stage, schedule, plan, family, shape)));
+  for (const CaseLine& line : kLines)
+    for (Case& c : expand(line, kSeed)) cases.push_back(std::move(c));
   return cases;
 }
 

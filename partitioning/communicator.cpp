@@ -1,5 +1,7 @@
 #include "partitioning/communicator.h"
 
+#include <omp.h>
+
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -74,9 +76,11 @@ class InProcess final : public Communicator {
 void run_in_process(int ranks, kernels::Backend& backend,
                     const std::function<void(Communicator&)>& rank_main) {
   Turns turns(ranks, backend);
+  const int processors = omp_get_max_threads();  // which a new thread does not inherit
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] {
+      omp_set_num_threads(processors);
       try {
         InProcess communicator(r, ranks, turns);
         turns.wait_for_turn(r);

@@ -1,43 +1,18 @@
-#include <sstream>
-
-#include "property_tests/families.h"
+#include "property_tests/case_table.h"
 #include "property_tests/profiles.h"
 
 namespace numgate {
 namespace {
 
-// Every combination of the words of its columns.
-struct Line {
-  const char *stage, *schedules, *plans, *families, *shapes;
-};
-
 struct ControlLine {
   const char *id, *rules, *why;
 };
 
-std::vector<std::string> words(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> out;
-  for (std::string w; in >> w;) out.push_back(w);
-  return out;
-}
-
-void add(std::vector<Case>& cases, const Line& line) {
-  for (const auto& schedule : words(line.schedules))
-    for (const auto& plan : words(line.plans))
-      for (const auto& family : words(line.families))
-        for (const auto& shape : words(line.shapes)) {
-          cases.push_back(parse_case(std::string(line.stage) + "/" + schedule + "/" + plan + "/" +
-                                     family + "/" + shape +
-                                     "/seed=" + std::to_string(kProfileSeed)));
-          check_family(cases.back());
-        }
-}
-
 Profile make(std::string name, std::string what, const std::string& ladder,
-             const std::vector<Line>& lines, const std::vector<ControlLine>& controls) {
+             const std::vector<CaseLine>& lines, const std::vector<ControlLine>& controls) {
   Profile p{std::move(name), std::move(what), {}, {}, words(ladder)};
-  for (const auto& line : lines) add(p.cases, line);
+  for (const auto& line : lines)
+    for (Case& c : expand(line, kProfileSeed)) p.cases.push_back(std::move(c));
   for (const auto& control : controls)
     p.controls.push_back({parse_case(control.id), words(control.rules), control.why});
   return p;
