@@ -89,9 +89,10 @@ TensorProfile Group::profile(const Case& c, const std::string& tensor, const Ten
     throw OracleError("the truth's radius of " + tensor + " is " + std::to_string(radius) +
                       " of the shadow");
   if (control == nullptr || !control->outputs.contains(tensor)) return p;
-  p.has_control = true;
   const Tensor& other = control->outputs.at(tensor);
-  p.differing_bits = seen.dtype == other.dtype ? differing_elements(seen, other) : 0;
+  if (seen.dtype != other.dtype) return p;  // what a cast hides cannot be held against the control
+  p.has_control = true;
+  p.differing_bits = differing_elements(seen, other);
   p.control = measure(layout, other, t);
   if (const Plan ieee = c.plan.declared.schedule_sites_at_ieee();
       ieee.formats != c.plan.declared.formats && equivalence(c.schedule) == Equivalence::R)
