@@ -35,7 +35,7 @@ class Turns {
     changed_.wait(lock, [&] { return failure || (turn_ == rank && round_ != round); });
     if (failure) throw Abandoned{};
   }
-  void fail(std::exception_ptr e) {
+  void fail(const std::exception_ptr& e) {
     std::scoped_lock lock(mutex_);
     if (!failure) failure = e;
     changed_.notify_all();
@@ -78,6 +78,7 @@ void run_in_process(int ranks, kernels::Backend& backend,
   Turns turns(ranks, backend);
   const int processors = omp_get_max_threads();  // which a new thread does not inherit
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] {
       omp_set_num_threads(processors);
