@@ -253,6 +253,8 @@ class TensorJudge {
         if (best && (context.fit.empty() || context.fit.back() != *best))
           context.fit.push_back(*best);
       }
+      // With fewer than three octaves of windows the slope is that of a beginning, not of growth.
+      if (end - context.origin < 8 * kWindowTokens) context.fit.clear();
       contexts_[key] = std::move(context);
     }
   }

@@ -42,9 +42,9 @@ TEST(Growth, ClippedAtOne) {
   EXPECT_NEAR(growth(2.0 / 8192, 1, 8192)->value, 0.3, 1e-9);
 }
 
-TEST(Growth, NeedsThreeWindows) {
-  EXPECT_FALSE(growth(1, 1, 128));
-  EXPECT_TRUE(growth(1, 1, 256));
+TEST(Growth, NeedsThreeOctavesOfWindows) {
+  EXPECT_TRUE(growth(1, 1, 512));
+  EXPECT_FALSE(growth(1, 1, 448));
 }
 
 TEST(Growth, WindowsNearestBelow) {
