@@ -5,6 +5,10 @@
 #include <cstddef>
 #include <new>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace numgate::simt {
 inline namespace cpu {
 
@@ -15,12 +19,10 @@ class StackPool {
   StackPool() = default;
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
-  ~StackPool() {
-    if (base_) munmap(base_, stacks_ * (kStack + kGuard));
-  }
+  ~StackPool() { unmap(); }
   void reserve(unsigned stacks) {
     if (stacks <= stacks_) return;
-    if (base_) munmap(base_, stacks_ * (kStack + kGuard));
+    unmap();
     stacks_ = 0;
     base_ = nullptr;
     void* p = mmap(nullptr, stacks * (kStack + kGuard), PROT_READ | PROT_WRITE,
@@ -35,6 +37,15 @@ class StackPool {
   std::byte* bottom(unsigned i) const { return base_ + i * (kStack + kGuard) + kGuard; }
 
  private:
+  void unmap() {
+    if (!base_) return;
+    const std::size_t bytes = stacks_ * (kStack + kGuard);
+#if defined(__SANITIZE_ADDRESS__)
+    __asan_unpoison_memory_region(base_, bytes);  // what comes to lie here is not these stacks
+#endif
+    munmap(base_, bytes);
+  }
+
   static constexpr std::size_t kGuard = 4096;
   // Every guard page splits a mapping, and a process may hold only 65530 of them.
   static constexpr unsigned kGuardedStacks = 128;
