@@ -333,7 +333,7 @@ const std::vector<Fault>& faults() {
        "kda.prefill/decode/reference:reference+beta=bf16/gaussian/T=100/seed=1",
        {"contract"}},
       {"state in bf16",
-       "kda.prefill/sequential/reference:reference+state=bf16/needle/T=256/seed=1",
+       "kda.prefill/sequential/reference:reference+state=bf16/needle/T=1024/seed=1",
        {"contract", "growth"}},
       {"gamma in bf16",
        "kda.prefill/sequential/reference:reference+gamma=bf16/needle/T=256/seed=1",
