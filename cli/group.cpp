@@ -9,10 +9,6 @@ namespace {
 
 constexpr double kLargestRadius = 0x1p-20;  // of the shadow; DESIGN 7
 
-const TruthTensor& truth_of(const Truth& truth, const std::string& tensor) {
-  return truth.outputs.at(tensor == "fold" ? "state" : tensor);
-}
-
 // Outputs that are copied rather than computed: judged by their bits.
 bool is_copy(const std::string& tensor) { return tensor == "conv_state"; }
 
@@ -45,6 +41,10 @@ const Truth& Group::truth() {
   return *truth_;
 }
 
+const TruthTensor& Group::truth_of(const std::string& tensor) {
+  return truth().outputs.at(tensor == "fold" ? "state" : tensor);
+}
+
 const std::map<std::string, TensorShadow>& Group::shadow(const Case& c, const Plan& declared) {
   std::string key = c.schedule.text() + "/";
   for (Format f : declared.formats) key += static_cast<char>('a' + static_cast<int>(f));
@@ -72,7 +72,7 @@ const Observation& Group::control(const Case& c) {
 
 TensorProfile Group::profile(const Case& c, const std::string& tensor, const Tensor& seen,
                              const Observation* control) {
-  const TruthTensor& t = truth_of(truth(), tensor);
+  const TruthTensor& t = truth_of(tensor);
   const OutputLayout layout = output_layout(c, tensor, t.shape);
   TensorProfile p;
   p.tensor = tensor;
@@ -139,7 +139,7 @@ CellEvidence Group::evidence(const Case& c, bool run_twice) {
     seen = run(c);
     if (run_twice) {
       RunOptions other;
-      other.poison = 0x7f;
+      other.poison = kOtherPoison;
       other.schedule_seed = 2;
       const Observation again = run(c, other);
       for (const auto& [tensor, values] : seen.outputs)

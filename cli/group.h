@@ -39,6 +39,7 @@ class Group {
   }
   const TensorMap& inputs();
   const Truth& truth();
+  const TruthTensor& truth_of(const std::string& tensor);  // a fold's is that of the state
   const std::map<std::string, TensorShadow>& shadow(const Case& c, const Plan& declared);
   Observation run(const Case& c, const RunOptions& options = {});
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/windows.h"
+#include "kernels/formats/formats.h"
 
 namespace numgate {
 namespace {
@@ -97,10 +98,8 @@ TensorError measure(const OutputLayout& layout, const Tensor& seen, const TruthT
 std::vector<float> measure_excess(const OutputLayout& layout, const Tensor& seen,
                                   const TruthTensor& truth, const TensorShadow& shadow) {
   std::vector<float> excess(truth.hi.size() / static_cast<std::size_t>(layout.width));
-  const auto value = [](std::uint16_t word) {
-    Tensor one(Dtype::bf16, {1});
-    *one.as<std::uint16_t>() = word;
-    return one.at(0);
+  const auto bf16 = [](int word) -> double {
+    return formats::float_from_bf16(static_cast<std::uint16_t>(word));
   };
 #pragma omp parallel for schedule(static)
   for (std::size_t w = 0; w < layout.keys.size(); ++w) {
@@ -113,11 +112,10 @@ std::vector<float> measure_excess(const OutputLayout& layout, const Tensor& seen
       for (std::int64_t i = row * layout.width; i < (row + 1) * layout.width; ++i) {
         // The rounding cell of `seen` reaches half way to its neighbours on both sides.
         const std::uint16_t word = seen.as<std::uint16_t>()[i];
-        const double x = value(word), t = truth.hi[static_cast<std::size_t>(i)];
+        const double x = bf16(word), t = truth.hi[static_cast<std::size_t>(i)];
         const std::uint16_t magnitude = word & 0x7fff;
-        const double larger = std::abs(value(static_cast<std::uint16_t>(magnitude + 1)));
-        const double smaller =
-            magnitude == 0 ? -larger : std::abs(value(static_cast<std::uint16_t>(magnitude - 1)));
+        const double larger = std::abs(bf16(magnitude + 1));
+        const double smaller = magnitude == 0 ? -larger : std::abs(bf16(magnitude - 1));
         const double toward = (std::signbit(x) ? -t : t);
         const double outside = std::max(
             {0.0, toward - (std::abs(x) + larger) / 2, (std::abs(x) + smaller) / 2 - toward});

@@ -67,7 +67,7 @@ void export_case(const Case& c, const std::filesystem::path& out,
   const Observation seen = s.group->run(c);
   nlohmann::ordered_json outputs;
   for (const auto& [name, values] : seen.outputs) {
-    const TruthTensor& truth = s.group->truth().outputs.at(name == "fold" ? "state" : name);
+    const TruthTensor& truth = s.group->truth_of(name);
     tensors.emplace(name, values);
     tensors.emplace("truth." + name + ".hi", f64_tensor(truth.shape, truth.hi));
     tensors.emplace("truth." + name + ".lo", f64_tensor(truth.shape, truth.lo));
@@ -131,7 +131,7 @@ std::string explain_case(const Case& c, const SingleCaseOptions& options) {
     const Observation seen = s.group->run(variant);
     for (const auto& [tensor, values] : seen.outputs) {
       if (!s.group->shadow(c, c.plan.declared).contains(tensor)) continue;
-      const TruthTensor& truth = s.group->truth().outputs.at(tensor == "fold" ? "state" : tensor);
+      const TruthTensor& truth = s.group->truth_of(tensor);
       TensorProfile p;
       const OutputLayout layout = output_layout(c, tensor, truth.shape);
       p.keys = layout.keys;

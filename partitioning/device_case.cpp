@@ -19,6 +19,17 @@ DeviceCase::DeviceCase(const Case& c, const TensorMap& inputs, kernels::Backend&
   }
 }
 
+kernels::KdaDims DeviceCase::dims(std::int64_t tokens) const {
+  const Shape& s = c.shape;
+  return {tokens,
+          static_cast<int>(s.H),
+          static_cast<int>(s.HV),
+          static_cast<int>(s.K),
+          static_cast<int>(s.V),
+          s.in,
+          s.gate == Gate::bounded};
+}
+
 const void* DeviceCase::input(const std::string& name, std::int64_t index) const {
   const auto& [buffer, dtype] = inputs_.at(name);
   return buffer.at(static_cast<std::size_t>(index) * size_of(dtype));

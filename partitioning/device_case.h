@@ -20,6 +20,8 @@ class DeviceCase {
   const RunOptions& options;
 
   const Plan& plan() const { return c.plan.ran; }
+  // The case's dimensions, with `tokens` of its tokens.
+  kernels::KdaDims dims(std::int64_t tokens) const;
   bool has(const std::string& input) const { return inputs_.contains(input); }
   // Device address of an input's element `index`.
   const void* input(const std::string& name, std::int64_t index = 0) const;

@@ -12,12 +12,6 @@ namespace {
 // changes no bit.
 constexpr std::int64_t kSlab = 16384;
 
-Dtype cast_dtype(Format output, Dtype in) {
-  const Format f =
-      output == Format::input ? (in == Dtype::bf16 ? Format::bf16 : Format::ieee) : output;
-  return store_bytes(f) == 2 ? Dtype::bf16 : Dtype::f32;  // fp16 travels as 16-bit words
-}
-
 }  // namespace
 
 Recurrence::Recurrence(DeviceCase& device) : device_(device), shape_(device.c.shape) {}
@@ -27,16 +21,6 @@ std::size_t Recurrence::state_elements() const {
 }
 std::size_t Recurrence::map_bytes() const {
   return static_cast<std::size_t>(shape_.HV * shape_.K * shape_.K) * sizeof(float);
-}
-
-KdaDims Recurrence::dims(std::int64_t tokens) const {
-  return {tokens,
-          static_cast<int>(shape_.H),
-          static_cast<int>(shape_.HV),
-          static_cast<int>(shape_.K),
-          static_cast<int>(shape_.V),
-          shape_.in,
-          shape_.gate == Gate::bounded};
 }
 
 KdaInputs Recurrence::inputs(std::int64_t token) const {
@@ -80,12 +64,14 @@ float* Recurrence::o(std::int64_t token) {
 
 void* Recurrence::o_cast(std::int64_t token) {
   const auto shape = tensor_shape({"o", "T HV V", "f32"}, shape_);
-  const Dtype dtype = cast_dtype(device_.plan()[Site::output], shape_.in);
+  const Format format = output_format(device_.plan()[Site::output], shape_.in);
+  // fp16 travels as 16-bit words.
+  const Dtype dtype = store_bytes(format) == 2 ? Dtype::bf16 : Dtype::f32;
   return static_cast<std::byte*>(device_.output("o_cast", dtype, shape)) +
          static_cast<std::size_t>(token * shape_.HV * shape_.V) * size_of(dtype);
 }
 
-Workspace Recurrence::workspace(std::int64_t chunks) {
+ChunkOperands Recurrence::workspace(std::int64_t chunks) {
   const Plan& plan = device_.plan();
   const auto rows = static_cast<std::size_t>(chunks * shape_.HV * kChunk);
   const auto take = [&](Site s, std::int64_t width) {
@@ -99,19 +85,19 @@ Workspace Recurrence::workspace(std::int64_t chunks) {
   c.aqk = take(Site::aqk_store, kChunk);
   c.gamma = device_.scratch(static_cast<std::size_t>(chunks * shape_.HV * shape_.K) * sizeof(float))
                 .at<float>();
-  return {c};
+  return c;
 }
 
-Workspace Recurrence::prepare(Segment piece) {
-  const KdaDims d = dims(piece.size());
-  const Workspace w = workspace(d.chunks());
-  device_.backend.run(PrepareArgs{d, {}, inputs(piece.begin), w.operands}, device_.plan());
+ChunkOperands Recurrence::prepare(Segment piece) {
+  const KdaDims d = device_.dims(piece.size());
+  const ChunkOperands w = workspace(d.chunks());
+  device_.backend.run(PrepareArgs{d, {}, inputs(piece.begin), w}, device_.plan());
   return w;
 }
 
-void Recurrence::pass(Segment piece, const Workspace& w, const float* from, float* to,
+void Recurrence::pass(Segment piece, const ChunkOperands& w, const float* from, float* to,
                       bool hand_off, bool writes_o) {
-  StatePassArgs a{dims(piece.size()), {}, w.operands, from, to, nullptr, nullptr, hand_off};
+  StatePassArgs a{device_.dims(piece.size()), {}, w, from, to, nullptr, nullptr, hand_off};
   if (writes_o) a.o = o(piece.begin), a.o_cast = o_cast(piece.begin);
   device_.backend.run(a, device_.plan());
 }
@@ -136,26 +122,26 @@ void Recurrence::prefill_packed(const std::vector<Segment>& sequences) {
   }
   const Packing packing{static_cast<int>(sequences.size()), static_cast<std::int64_t>(begin.size()),
                         device_.constant(begin), device_.constant(end), device_.constant(first)};
-  const Workspace w = workspace(packing.chunks);
-  device_.backend.run(PrepareArgs{dims(shape_.T), packing, inputs(0), w.operands}, device_.plan());
+  const ChunkOperands w = workspace(packing.chunks);
+  device_.backend.run(PrepareArgs{device_.dims(shape_.T), packing, inputs(0), w}, device_.plan());
   device_.backend.run(
-      StatePassArgs{dims(shape_.T), packing, w.operands, state0(), state(), o(0), o_cast(0), false},
+      StatePassArgs{device_.dims(shape_.T), packing, w, state0(), state(), o(0), o_cast(0), false},
       device_.plan());
 }
 
-void Recurrence::map(Segment piece, const Workspace& w, float* M) {
-  device_.backend.run(SegmentMapArgs{dims(piece.size()), w.operands, nullptr, M, true},
+void Recurrence::map(Segment piece, const ChunkOperands& w, float* M) {
+  device_.backend.run(SegmentMapArgs{device_.dims(piece.size()), w, nullptr, M, true},
                       device_.plan());
 }
 
 void Recurrence::decode(std::int64_t token, float* state) {
-  device_.backend.run(DecodeArgs{dims(1), inputs(token), state, o(token), o_cast(token)},
+  device_.backend.run(DecodeArgs{device_.dims(1), inputs(token), state, o(token), o_cast(token)},
                       device_.plan());
 }
 
 void Recurrence::replay(std::int64_t token, const float* checkpoint, const Ring& ring, int count) {
   device_.backend.run(
-      ReplayArgs{dims(1), inputs(token), ring, count, checkpoint, o(token), o_cast(token)},
+      ReplayArgs{device_.dims(1), inputs(token), ring, count, checkpoint, o(token), o_cast(token)},
       device_.plan());
 }
 

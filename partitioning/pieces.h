@@ -7,11 +7,6 @@
 
 namespace numgate {
 
-// Device addresses of chunk operands, for the chunks of one stretch.
-struct Workspace {
-  kernels::ChunkOperands operands;
-};
-
 class Recurrence {
  public:
   explicit Recurrence(DeviceCase& device);
@@ -25,25 +20,24 @@ class Recurrence {
   // `to`.
   void prefill(Segment piece, const float* from, float* to, bool hand_off);
   // The same from operands made before.
-  void pass(Segment piece, const Workspace& w, const float* from, float* to, bool hand_off,
-            bool writes_o = true);
-  Workspace prepare(Segment piece);
+  void pass(Segment piece, const kernels::ChunkOperands& w, const float* from, float* to,
+            bool hand_off, bool writes_o = true);
+  kernels::ChunkOperands prepare(Segment piece);
   // All packed sequences in one call.
   void prefill_packed(const std::vector<Segment>& sequences);
   // The piece's linear map, rounded to `handoff`.
-  void map(Segment piece, const Workspace& w, float* M);
+  void map(Segment piece, const kernels::ChunkOperands& w, float* M);
   // One token, `state` in place.
   void decode(std::int64_t token, float* state);
   void replay(std::int64_t token, const float* checkpoint, const kernels::Ring& ring, int count);
 
   DeviceCase& device() { return device_; }
-  kernels::KdaDims dims(std::int64_t tokens) const;
   std::size_t map_bytes() const;
 
  private:
   std::size_t state_elements() const;
   kernels::KdaInputs inputs(std::int64_t token) const;
-  Workspace workspace(std::int64_t chunks);
+  kernels::ChunkOperands workspace(std::int64_t chunks);
   float* o(std::int64_t token);
   void* o_cast(std::int64_t token);
 

@@ -83,7 +83,7 @@ void run_context_parallel(Recurrence& shared) {
     Recurrence r(device);
     float* const M = device.scratch(m_bytes).at<float>();
     float* const B = device.scratch(b_bytes).at<float>();
-    Workspace w;
+    kernels::ChunkOperands w;
     if (shard.size() > 0) {
       w = r.prepare(shard);
       r.map(shard, w, M);
@@ -150,7 +150,7 @@ void run_summary(DeviceCase& device) {
   Recurrence r(device);
   const Shape& s = device.c.shape;
   const Segment all{0, s.T};
-  const Workspace w = r.prepare(all);
+  const kernels::ChunkOperands w = r.prepare(all);
   r.map(all, w, static_cast<float*>(device.output("M", Dtype::f32, {s.HV, s.K, s.K})));
   r.pass(all, w, nullptr, static_cast<float*>(device.output("B", Dtype::f32, {s.HV, s.K, s.V})),
          true, false);

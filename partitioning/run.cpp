@@ -14,17 +14,6 @@ namespace {
 using namespace kernels;
 using namespace formats;
 
-KdaDims dims(const Case& c) {
-  const Shape& s = c.shape;
-  return {s.T,
-          static_cast<int>(s.H),
-          static_cast<int>(s.HV),
-          static_cast<int>(s.K),
-          static_cast<int>(s.V),
-          s.in,
-          s.gate == Gate::bounded};
-}
-
 const float* f32(const DeviceCase& d, const char* name) {
   return static_cast<const float*>(d.input(name));
 }
@@ -47,7 +36,7 @@ void run_merge(DeviceCase& d) {
 
 void run_on_device(DeviceCase& d) {
   const std::string& name = d.c.stage;
-  const KdaDims n = dims(d.c);
+  const KdaDims n = d.dims(d.c.shape.T);
   if (name == "kda.prefill" || name == "kda.core")
     run_recurrence(d);
   else if (name == "kda.summary")
@@ -76,15 +65,12 @@ void run_on_device(DeviceCase& d) {
 void check_cast(const Case& c, Observation& seen) {
   const auto cast = seen.outputs.find("o_cast");
   if (cast == seen.outputs.end()) return;
-  const Format declared = c.plan.declared[Site::output];
-  const Format format = declared != Format::input   ? declared
-                        : c.shape.in == Dtype::bf16 ? Format::bf16
-                                                    : Format::ieee;
+  const Format format = output_format(c.plan.declared[Site::output], c.shape.in);
   const float* o = seen.outputs.at("o").as<float>();
   const Tensor& t = cast->second;
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < t.size(); ++i) {
-    const bool narrow = format == Format::bf16 || format == Format::fp16;
+    const bool narrow = store_bytes(format) == 2;
     if (narrow != (t.dtype == Dtype::bf16)) {
       ++wrong;
     } else if (narrow) {

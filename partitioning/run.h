@@ -7,11 +7,12 @@
 #include "core/case_id.h"
 #include "core/tensor.h"
 #include "kernels/backend.h"
+#include "partitioning/device_buffer.h"
 
 namespace numgate {
 
 struct RunOptions {
-  int poison = 0xff;                // what fresh buffers hold
+  int poison = kPoison;             // what fresh buffers hold
   std::uint64_t schedule_seed = 1;  // order of the CPU backend's fibers
 };
 

@@ -1,9 +1,8 @@
 // Elements in memory: loads of inputs, stores in a site's format, and what rounding to a format
 // means.
 #pragma once
-#include "core/plan.h"
-#include "core/tensor.h"
 #include "kernels/formats/formats.h"
+#include "kernels/kda/kda.h"
 #include "kernels/simt/simt.h"
 
 namespace numgate::kernels::NUMGATE_BACKEND {
@@ -43,15 +42,11 @@ __device__ __forceinline__ float round_to(Format f, float x) {
   }
 }
 
-__device__ __forceinline__ bool two_bytes(Format f) {
-  return f == Format::bf16 || f == Format::fp16;
-}
-
 // N consecutive elements in format f, starting at element `index`.
 template <int N>
 __device__ __forceinline__ void load_elements(const void* p, std::int64_t index, Format f,
                                               float (&x)[N]) {
-  if (two_bytes(f)) {
+  if (store_bytes(f) == 2) {
     const std::uint16_t* h = static_cast<const std::uint16_t*>(p) + index;
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
@@ -76,10 +71,22 @@ __device__ __forceinline__ void load_elements(const void* p, std::int64_t index,
   }
 }
 
+// `rows` rows of `columns` elements in format f from element `first` on, by all of the block's
+// threads.
+template <int rows, int columns, int threads>
+__device__ __forceinline__ void load_matrix(simt::Shared<float> to, int pitch, const void* from,
+                                            std::int64_t first, Format f) {
+  for (int at = threadIdx.x * 4; at < rows * columns; at += threads * 4) {
+    float x[4];
+    load_elements<4>(from, first + at, f, x);
+    simt::store4(to, at / columns * pitch + at % columns, make_float4(x[0], x[1], x[2], x[3]));
+  }
+}
+
 template <int N>
 __device__ __forceinline__ void store_elements(void* p, std::int64_t index, Format f,
                                                const float (&x)[N]) {
-  if (two_bytes(f)) {
+  if (store_bytes(f) == 2) {
     std::uint16_t* h = static_cast<std::uint16_t*>(p) + index;
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
@@ -112,13 +119,6 @@ __device__ __forceinline__ void store_element(void* p, std::int64_t index, Forma
     static_cast<float*>(p)[index] = round_to(f, x);
 }
 
-// The element type of the inputs as a format.
-__host__ __device__ __forceinline__ Format input_format(Dtype in) {
-  return in == Dtype::bf16 ? Format::bf16 : Format::ieee;
-}
-__host__ __device__ __forceinline__ Format output_format(Format f, Dtype in) {
-  return f == Format::input ? input_format(in) : f;
-}
 __device__ __forceinline__ float load_element(const void* p, std::int64_t index, Dtype in) {
   return in == Dtype::bf16 ? float_from_bf16(static_cast<const std::uint16_t*>(p)[index])
                            : static_cast<const float*>(p)[index];

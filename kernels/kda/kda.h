@@ -46,6 +46,11 @@ struct ChunkOperands {
 constexpr std::size_t store_bytes(Format f) {
   return f == Format::bf16 || f == Format::fp16 ? 2 : 4;
 }
+// The element type of the inputs as a format, and what the site `output` stands for.
+constexpr Format input_format(Dtype in) { return in == Dtype::bf16 ? Format::bf16 : Format::ieee; }
+constexpr Format output_format(Format f, Dtype in) {
+  return f == Format::input ? input_format(in) : f;
+}
 
 // Packed sequences: chunk c covers tokens [begin[c], end[c]); sequence n owns chunks [first[n],
 // first[n + 1]). Without a table (begin null) there is one sequence of dims.T tokens.

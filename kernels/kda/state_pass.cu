@@ -18,17 +18,6 @@ struct Layout {
   static constexpr int floats = vnew + kChunk * kPitch;
 };
 
-// Rows of `columns` elements from memory in format f to shared memory.
-template <int columns>
-__device__ __forceinline__ void load_matrix(simt::Shared<float> to, int pitch, const void* from,
-                                            std::int64_t first, Format f) {
-  for (int at = threadIdx.x * 4; at < kChunk * columns; at += kThreads * 4) {
-    float x[4];
-    load_elements<4>(from, first + at, f, x);
-    simt::store4(to, at / columns * pitch + at % columns, make_float4(x[0], x[1], x[2], x[3]));
-  }
-}
-
 template <int K, int V, class P>
 __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P plan) {
   using L = Layout<K>;
@@ -57,11 +46,14 @@ __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P
     const std::int64_t slot = chunk * d.HV + hv;
     const std::int64_t begin = a.packing.begin ? a.packing.begin[chunk] : chunk * kChunk;
     const std::int64_t end = a.packing.begin ? a.packing.end[chunk] : d.T;
-    load_matrix<K>(w, L::kKey, a.chunk.w, slot * kChunk * K, plan[Site::w_store]);
-    load_matrix<K>(kg, L::kKey, a.chunk.kg, slot * kChunk * K, plan[Site::kg_store]);
+    load_matrix<kChunk, K, kThreads>(w, L::kKey, a.chunk.w, slot * kChunk * K, plan[Site::w_store]);
+    load_matrix<kChunk, K, kThreads>(kg, L::kKey, a.chunk.kg, slot * kChunk * K,
+                                     plan[Site::kg_store]);
     if (writes_o) {
-      load_matrix<K>(qg, L::kKey, a.chunk.qg, slot * kChunk * K, plan[Site::qg_store]);
-      load_matrix<kChunk>(aqk, kSquare, a.chunk.aqk, slot * kChunk * kChunk, plan[Site::aqk_store]);
+      load_matrix<kChunk, K, kThreads>(qg, L::kKey, a.chunk.qg, slot * kChunk * K,
+                                       plan[Site::qg_store]);
+      load_matrix<kChunk, kChunk, kThreads>(aqk, kSquare, a.chunk.aqk, slot * kChunk * kChunk,
+                                            plan[Site::aqk_store]);
     }
     __syncthreads();
 

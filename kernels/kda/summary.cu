@@ -40,15 +40,9 @@ __global__ void __launch_bounds__(kMapThreads) segment_map_kernel(SegmentMapArgs
   for (std::int64_t chunk = 0; chunk < a.dims.chunks(); ++chunk) {
     const std::int64_t slot = chunk * a.dims.HV + hv;
     for (int half = 0; half < 2; ++half) {
-      for (int at = thread * 4; at < kHalf * K; at += kMapThreads * 4) {
-        const std::int64_t from = (slot * kChunk + half * kHalf) * K + at;
-        const int to = at / K * L::kKey + at % K;
-        float x[4];
-        load_elements<4>(a.chunk.kg, from, plan[Site::kg_store], x);
-        simt::store4(kg, to, make_float4(x[0], x[1], x[2], x[3]));
-        load_elements<4>(a.chunk.w, from, plan[Site::w_store], x);
-        simt::store4(w, to, make_float4(x[0], x[1], x[2], x[3]));
-      }
+      const std::int64_t from = (slot * kChunk + half * kHalf) * K;
+      load_matrix<kHalf, K, kMapThreads>(kg, L::kKey, a.chunk.kg, from, plan[Site::kg_store]);
+      load_matrix<kHalf, K, kMapThreads>(w, L::kKey, a.chunk.w, from, plan[Site::w_store]);
       __syncthreads();
       for (int job = warp; job < K / 16 * (K / 8); job += kMapWarps) {
         const int row = job % (K / 16) * 16, column = job / (K / 16) * 8;
@@ -126,8 +120,7 @@ __global__ void __launch_bounds__(kMergeThreads) merge_kernel(MergeArgs a, P pla
   }
   for (int s = 0; s < a.summaries; ++s) {
     const std::int64_t slot = std::int64_t{s} * a.HV + hv;
-    for (int at = thread * 4; at < K * K; at += kMergeThreads * 4)
-      simt::store4(M, at / K * L::kKey + at % K, simt::load4(a.M, slot * K * K + at));
+    load_matrix<K, K, kMergeThreads>(M, L::kKey, a.M, slot * K * K, Format::ieee);
     __syncthreads();
     constexpr int kRows = K / 16, kTiles = kRows * (kMergeColumns / 8) / kMergeWarps;
     float acc[kTiles][4] = {};
