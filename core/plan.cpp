@@ -42,10 +42,13 @@ static void assign(Plan& p, std::string_view site_format) {
   const bool dot = info(s).kind == SiteKind::dot;
   // Elementwise dots: their operands can be narrowed, but they never run on the tensor core.
   const bool vector_dot = s == Site::decode_dot || s == Site::replay_dot || s == Site::diag_dot;
+  // The inverse decay of a diagonal block reaches 2^116.
+  const bool wide = s == Site::diag_dot;
   const bool store_ok = f == Format::ieee || f == Format::bf16 || f == Format::fp16 ||
                         f == Format::tf32 || f == Format::tf32rna ||
                         (f == Format::input && s == Site::output);
-  if ((dot && f == Format::input) || ((!dot || vector_dot) && !store_ok))
+  if ((dot && f == Format::input) || ((!dot || vector_dot) && !store_ok) ||
+      (wide && f == Format::fp16))
     throw UsageError("plan", std::string(site_format), "this site has no such format");
   p[s] = f;
 }

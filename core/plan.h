@@ -39,9 +39,9 @@ constexpr Formats reference_formats() {
 constexpr Formats production_formats(Format chain_and_merge = Format::tf32x3) {
   Formats f = reference_formats();
   for (Site s :
-       {Site::akk_dot, Site::aqk_dot, Site::u_dot, Site::w_dot, Site::u_store, Site::w_store,
-        Site::kg_store, Site::qg_store, Site::aqk_store, Site::h_store, Site::ws_dot, Site::qs_dot,
-        Site::vnew_store, Site::av_dot, Site::kv_dot, Site::summary_kw})
+       {Site::akk_dot, Site::aqk_dot, Site::diag_dot, Site::u_dot, Site::w_dot, Site::u_store,
+        Site::w_store, Site::kg_store, Site::qg_store, Site::aqk_store, Site::h_store, Site::ws_dot,
+        Site::qs_dot, Site::vnew_store, Site::av_dot, Site::kv_dot, Site::summary_kw})
     f[static_cast<std::size_t>(s)] = Format::bf16;
   for (Site s : {Site::summary_chain, Site::merge_dot})
     f[static_cast<std::size_t>(s)] = chain_and_merge;

@@ -15,7 +15,7 @@ enum class Site : std::uint8_t {
   cumsum,    // inclusive log2 cumulative gate of a chunk
   akk_dot,
   aqk_dot,   // off-diagonal blocks of k k^T and q k^T
-  diag_dot,  // diagonal 16x16 blocks of both, elementwise
+  diag_dot,  // diagonal 16x16 blocks of both
   inverse,   // (I + A)^-1
   u_dot,
   w_dot,  // T (beta v), T (beta k exp G)
@@ -63,7 +63,7 @@ inline constexpr std::array<SiteInfo, kSiteCount> kSites{{
     {Site::akk_dot, "akk.dot", SiteKind::dot, false, "off-diagonal k k^T"},
     {Site::aqk_dot, "aqk.dot", SiteKind::dot, false, "off-diagonal q k^T"},
     {Site::diag_dot, "diag.dot", SiteKind::dot, false,
-     "diagonal blocks of k k^T and q k^T, pair by pair"},
+     "diagonal blocks of k k^T and q k^T"},
     {Site::inverse, "inverse", SiteKind::store, false, "(I + A)^-1"},
     {Site::u_dot, "u.dot", SiteKind::dot, false, "U = T (beta v)"},
     {Site::w_dot, "w.dot", SiteKind::dot, false, "W = T (beta k exp G)"},

@@ -23,6 +23,14 @@ void launch_beta(const BetaArgs&, const Plan&, simt::Stream);
 void launch_conv(const ConvArgs&, const Plan&, simt::Stream);
 void launch_out_norm(const OutNormArgs&, const Plan&, simt::Stream);
 
+// Two kernels each: for any formats, and a tuned one for bf16 operands with the same bits.
+void launch_prepare_any(const PrepareArgs&, const Plan&, simt::Stream);
+void launch_prepare_bf16(const PrepareArgs&, const Plan&, simt::Stream);
+bool prepare_in_bf16(const PrepareArgs&, const Plan&);
+void launch_state_pass_any(const StatePassArgs&, const Plan&, simt::Stream);
+void launch_state_pass_bf16(const StatePassArgs&, const Plan&, simt::Stream);
+bool state_pass_in_bf16(const Plan&);
+
 inline RuntimePlan runtime_plan(const Plan& plan) {
   RuntimePlan p;
   std::copy(plan.formats.begin(), plan.formats.end(), p.formats);

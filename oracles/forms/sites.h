@@ -12,7 +12,10 @@
 // - state(operand, m): m, the result of one fused operation, stored at site `state`.
 // - dot(site, a, b, c): c <- c + a b with the operands and on the unit that the plan gives a dot
 //   site; a zero product changes nothing.
+// - vector_dot(site, a, b, c): the operands rounded to the plan's format, then fp32 fused
+//   multiply-adds.
 // - fma_dot(site, a, b, c): the same by fp32 fused multiply-adds, whatever the plan.
+// - on_tensor_core(site): does the plan give this dot site the tensor core?
 //
 // ExactSites rounds nothing: at the truth scalars a form must then equal its definition.
 #pragma once
@@ -57,6 +60,10 @@ class ExactSites {
  public:
   using Real = Scalar;
 
+  // Which of the algorithms that depend on on_tensor_core() to read.
+  explicit ExactSites(bool tensor_core = false) : tensor_core_(tensor_core) {}
+  bool on_tensor_core(Site) const { return tensor_core_; }
+
   void round(Site, Matrix<Real>&) {}
   void multiply(Site, Matrix<Real>& m, const Matrix<Real>& b) { m = m.cwiseProduct(b).eval(); }
   void exp2(Site, Matrix<Real>& m) {
@@ -84,11 +91,16 @@ class ExactSites {
   void dot(Site, const Operand<Real>& a, const Operand<Real>& b, Matrix<Real>& c) {
     add(a.values, b.values, c);
   }
+  void vector_dot(Site, const Operand<Real>& a, const Operand<Real>& b, Matrix<Real>& c) {
+    add(a.values, b.values, c);
+  }
   void fma_dot(Site, const Matrix<Real>& a, const Matrix<Real>& b, Matrix<Real>& c) {
     add(a, b, c);
   }
 
  private:
+  bool tensor_core_;
+
   template <class F>
   static void map(Matrix<Real>& m, F f) {
     for (Eigen::Index i = 0; i < m.size(); ++i) m.data()[i] = f(m.data()[i]);

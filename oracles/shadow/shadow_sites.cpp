@@ -128,19 +128,21 @@ void ShadowSites::fma_dot(Site site, const M& a, const M& b, M& c) {
   fma_chain(reading_, shape, a.data(), b.data(), c.data(), offset(site, sum), random_);
 }
 
+void ShadowSites::vector_dot(Site site, const Operand& a, const Operand& b, M& c) {
+  const Format f = plan_[site];
+  if (!rounds(site) || !a.values.allFinite() || !b.values.allFinite())
+    c.noalias() += a.values * b.values;
+  else if (holds(f, a.stored) && holds(f, b.stored))
+    fma_dot(site, a.values, b.values, c);
+  else
+    fma_dot(site, operand(site, f, left, a), operand(site, f, right, b), c);
+}
+
 void ShadowSites::dot(Site site, const Operand& a, const Operand& b, M& c) {
   const Format f = plan_[site];
-  const bool vector_unit = f == Format::ieee || site == Site::diag_dot ||
-                           site == Site::decode_dot || site == Site::replay_dot;
+  if (!on_tensor_core(site)) return vector_dot(site, a, b, c);
   if (!rounds(site) || !a.values.allFinite() || !b.values.allFinite()) {
     c.noalias() += a.values * b.values;
-    return;
-  }
-  if (vector_unit) {
-    if (holds(f, a.stored) && holds(f, b.stored))
-      fma_dot(site, a.values, b.values, c);
-    else
-      fma_dot(site, operand(site, f, left, a), operand(site, f, right, b), c);
     return;
   }
   const ProductShape shape{static_cast<std::size_t>(a.values.rows()),

@@ -41,7 +41,9 @@ class ShadowSites {
   void store(Site site, Operand& x);
   void state(Operand& s, M m);
   void dot(Site site, const Operand& a, const Operand& b, M& c);
+  void vector_dot(Site site, const Operand& a, const Operand& b, M& c);
   void fma_dot(Site site, const M& a, const M& b, M& c);
+  bool on_tensor_core(Site site) const { return plan_[site] != Format::ieee; }
 
   // Sites that have rounded something so far.
   const std::bitset<kSiteCount>& used() const { return used_; }

@@ -41,11 +41,11 @@ using Outputs = std::map<std::string, std::vector<Real>>;
 
 // What the walk of the case's form emits, by tensor, at the elements' places.
 template <class Real>
-Outputs<Real> read_form(const Case& c, const TensorMap& inputs) {
+Outputs<Real> read_form(const Case& c, const TensorMap& inputs, bool tensor_core = false) {
   Outputs<Real> out;
   const std::int64_t heads = forms::heads_of(c);
   for (std::int64_t head = 0; head < heads; ++head) {
-    forms::ExactSites<Real> sites;
+    forms::ExactSites<Real> sites(tensor_core);
     forms::walk(sites, c, inputs, head,
                 [&](std::string_view name, std::int64_t first, const forms::Matrix<Real>& rows) {
                   const bool by_token = name == "o" || name == "y" || name == "g" || name == "beta";
@@ -129,12 +129,14 @@ template <class Real>
 void expect_definition(const std::string& id) {
   const Case c = parse_case(id);
   const TensorMap inputs = random_inputs(c);
-  const auto form = read_form<Real>(c, inputs);
   const auto truth = read_definition<Real>(c, inputs);
-  EXPECT_LT(log2_of_error(form.at("o"), truth.at("o")), -90) << id;
-  EXPECT_LT(log2_of_error(form.at("state"), truth.at("state")), -90) << id;
-  if (c.schedule.kind == ScheduleKind::cp) {
-    EXPECT_LT(log2_of_error(form.at("fold"), truth.at("state")), -90) << id;
+  for (const bool tensor_core : {false, true}) {
+    const auto form = read_form<Real>(c, inputs, tensor_core);
+    EXPECT_LT(log2_of_error(form.at("o"), truth.at("o")), -90) << id;
+    EXPECT_LT(log2_of_error(form.at("state"), truth.at("state")), -90) << id;
+    if (c.schedule.kind == ScheduleKind::cp) {
+      EXPECT_LT(log2_of_error(form.at("fold"), truth.at("state")), -90) << id;
+    }
   }
 }
 
