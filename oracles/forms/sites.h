@@ -3,6 +3,7 @@
 // emulated kernel.
 //
 // A Sites has a scalar type `Real` and, for row-major matrices of it, whole and in place:
+// - format(site): what the plan declares, where that decides between algorithms.
 // - round(site, m): an fp32 operation of the kernel produced m; its error belongs to `site`.
 // - multiply(site, m, b): m <- m .* b, rounded to fp32; exact where b is 1.
 // - exp2, exp, sigmoid, softplus, rsqrt(site, m): rounded as the kernels' own; exp(0) is exact.
@@ -19,8 +20,7 @@
 #include <Eigen/Core>
 #include <cmath>
 
-#include "core/format.h"
-#include "core/site.h"
+#include "core/plan.h"
 #include "oracles/scalars/real.h"
 
 namespace numgate::forms {
@@ -57,6 +57,9 @@ class ExactSites {
  public:
   using Real = Scalar;
 
+  explicit ExactSites(const Formats& formats) : formats_(formats) {}
+
+  Format format(Site site) const { return formats_[static_cast<std::size_t>(site)]; }
   void round(Site, Matrix<Real>&) {}
   void multiply(Site, Matrix<Real>& m, const Matrix<Real>& b) { m = m.cwiseProduct(b).eval(); }
   void exp2(Site, Matrix<Real>& m) {
@@ -98,6 +101,8 @@ class ExactSites {
       for (Eigen::Index k = 0; k < a.cols(); ++k)
         for (Eigen::Index j = 0; j < b.cols(); ++j) c(i, j) += a(i, k) * b(k, j);
   }
+
+  Formats formats_;
 };
 
 }  // namespace numgate::forms

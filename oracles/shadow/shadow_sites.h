@@ -30,6 +30,7 @@ class ShadowSites {
   ShadowSites(const Plan& plan, const Draw& draw,
               std::bitset<kSiteCount> active = ~std::bitset<kSiteCount>());
 
+  Format format(Site site) const { return plan_[site]; }
   void round(Site site, M& m);
   void multiply(Site site, M& m, const M& b);
   void exp2(Site site, M& m);
