@@ -33,7 +33,7 @@ enum class Site : std::uint8_t {
   kv_dot,  // Aqk v_new, Kg^T v_new
   state,   // the carried state
   summary_kw,
-  summary_chain,  // Kg^T W; M <- (Diag gamma - Kg^T W) M
+  summary_chain,  // M <- (Diag gamma - Kg^T W) M: Kg^T W, where it is formed; the rest
   merge_dot,      // S <- M S + B
   handoff,        // what ranks and pieces pass on
   decode_dot,
@@ -80,8 +80,10 @@ inline constexpr std::array<SiteInfo, kSiteCount> kSites{{
     {Site::av_dot, "av.dot", SiteKind::dot, false, "Aqk v_new"},
     {Site::kv_dot, "kv.dot", SiteKind::dot, false, "Kg^T v_new"},
     {Site::state, "state", SiteKind::store, false, "carried state"},
-    {Site::summary_kw, "summary.kw", SiteKind::dot, true, "Kg^T W of a segment's map"},
-    {Site::summary_chain, "summary.chain", SiteKind::dot, true, "M <- M_c M"},
+    {Site::summary_kw, "summary.kw", SiteKind::dot, true,
+     "Kg^T W of a dense chain (a diag_ chain forms none)"},
+    {Site::summary_chain, "summary.chain", SiteKind::dot, true,
+     "M <- M_c M; diag_ formats: M <- gamma M - Kg^T (W M)"},
     {Site::merge_dot, "merge.dot", SiteKind::dot, true, "S <- M S + B"},
     {Site::handoff, "handoff", SiteKind::store, true, "summaries and states passed on"},
     {Site::decode_dot, "decode.dot", SiteKind::dot, false, "dots of one decode step"},

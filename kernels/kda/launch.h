@@ -44,7 +44,7 @@ void with_plan(const Plan& plan, F f) {
 #ifdef __CUDACC__
   if (plan.formats == reference_formats()) return f(StaticPlan<Named::reference>{});
   if (plan.formats == production_formats()) return f(StaticPlan<Named::production>{});
-  if (plan.formats == production_formats(Format::tf32)) return f(StaticPlan<Named::tf32>{});
+  if (plan.formats == production_formats(Format::tf32, Format::tf32)) return f(StaticPlan<Named::tf32>{});
 #endif
   f(runtime_plan(plan));
 }
@@ -54,7 +54,7 @@ template <class F>
 void with_fp32_plan(const Plan& plan, F f) {
 #ifdef __CUDACC__
   for (const Formats& named :
-       {reference_formats(), production_formats(), production_formats(Format::tf32)})
+       {reference_formats(), production_formats(), production_formats(Format::tf32, Format::tf32)})
     if (plan.formats == named) return f(StaticPlan<Named::reference>{});
 #endif
   f(runtime_plan(plan));

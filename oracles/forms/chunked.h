@@ -146,7 +146,7 @@ Products<typename Sites::Real> decayed_products(Sites& sites,
   using M = Matrix<Real>;
   const Eigen::Index n = in.tokens();
   Products<Real> out{M::Zero(n, n), M::Zero(n, n)};
-  const bool factored = in.bounded_gate && sites.on_tensor_core(Site::diag_dot);
+  const bool factored = in.bounded_gate && sites.format(Site::diag_dot) != Format::ieee;
   M right = in.k;
   sites.multiply(Site::akk_dot, right, decays.leave);
   for (Eigen::Index I = 0; I * kSubChunk < n; ++I) {

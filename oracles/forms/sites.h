@@ -3,6 +3,7 @@
 // emulated kernel.
 //
 // A Sites has a scalar type `Real` and, for row-major matrices of it, whole and in place:
+// - format(site): what the plan declares, where that decides between algorithms.
 // - round(site, m): an fp32 operation of the kernel produced m; its error belongs to `site`.
 // - multiply(site, m, b): m <- m .* b, rounded to fp32; exact where b is 1.
 // - exp2, exp, sigmoid, softplus, rsqrt(site, m): rounded as the kernels' own; exp(0) is exact.
@@ -15,15 +16,13 @@
 // - vector_dot(site, a, b, c): the operands rounded to the plan's format, then fp32 fused
 //   multiply-adds.
 // - fma_dot(site, a, b, c): the same by fp32 fused multiply-adds, whatever the plan.
-// - on_tensor_core(site): does the plan give this dot site the tensor core?
 //
 // ExactSites rounds nothing: at the truth scalars a form must then equal its definition.
 #pragma once
 #include <Eigen/Core>
 #include <cmath>
 
-#include "core/format.h"
-#include "core/site.h"
+#include "core/plan.h"
 #include "oracles/scalars/real.h"
 
 namespace numgate::forms {
@@ -60,10 +59,9 @@ class ExactSites {
  public:
   using Real = Scalar;
 
-  // Which of the algorithms that depend on on_tensor_core() to read.
-  explicit ExactSites(bool tensor_core = false) : tensor_core_(tensor_core) {}
-  bool on_tensor_core(Site) const { return tensor_core_; }
+  explicit ExactSites(const Formats& formats) : formats_(formats) {}
 
+  Format format(Site site) const { return formats_[static_cast<std::size_t>(site)]; }
   void round(Site, Matrix<Real>&) {}
   void multiply(Site, Matrix<Real>& m, const Matrix<Real>& b) { m = m.cwiseProduct(b).eval(); }
   void exp2(Site, Matrix<Real>& m) {
@@ -99,8 +97,6 @@ class ExactSites {
   }
 
  private:
-  bool tensor_core_;
-
   template <class F>
   static void map(Matrix<Real>& m, F f) {
     for (Eigen::Index i = 0; i < m.size(); ++i) m.data()[i] = f(m.data()[i]);
@@ -110,6 +106,8 @@ class ExactSites {
       for (Eigen::Index k = 0; k < a.cols(); ++k)
         for (Eigen::Index j = 0; j < b.cols(); ++j) c(i, j) += a(i, k) * b(k, j);
   }
+
+  Formats formats_;
 };
 
 }  // namespace numgate::forms

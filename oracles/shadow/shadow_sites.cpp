@@ -140,7 +140,7 @@ void ShadowSites::vector_dot(Site site, const Operand& a, const Operand& b, M& c
 
 void ShadowSites::dot(Site site, const Operand& a, const Operand& b, M& c) {
   const Format f = plan_[site];
-  if (!on_tensor_core(site)) return vector_dot(site, a, b, c);
+  if (f == Format::ieee) return vector_dot(site, a, b, c);
   if (!rounds(site) || !a.values.allFinite() || !b.values.allFinite()) {
     c.noalias() += a.values * b.values;
     return;
@@ -155,7 +155,7 @@ void ShadowSites::dot(Site site, const Operand& a, const Operand& b, M& c) {
   }
   // hi + lo: hi as the hardware rounds it, in every draw, because lo makes up for it; what is lost
   // is lo's rest.
-  const Format piece = f == Format::tf32x3 ? Format::tf32 : Format::bf16;
+  const Format piece = f == Format::bf16x3 ? Format::bf16 : Format::tf32;
   const auto split = [&](const Operand& x, Role role) {
     std::pair<M, M> hi_lo{x.values, M::Zero(x.values.rows(), x.values.cols())};
     if (holds(piece, x.stored)) return hi_lo;
