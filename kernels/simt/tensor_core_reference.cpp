@@ -88,8 +88,8 @@ std::uint32_t store(std::int64_t sum, int lsb, const Rules& rules) {
   const int exponent = std::max(lsb + static_cast<int>(std::bit_width(magnitude)) - 1, -126);
   const std::uint32_t sign = sum < 0 ? 0x80000000u : 0;
   if (exponent > 127) return sign | 0x7f800000u;
-  const auto significand = static_cast<std::uint32_t>(
-                               round(magnitude, lsb - (exponent - rules.stored_bits), rules.rounding))
+  const auto significand = static_cast<std::uint32_t>(round(
+                               magnitude, lsb - (exponent - rules.stored_bits), rules.rounding))
                            << (23 - rules.stored_bits);
   // A subnormal has no leading bit to add to the exponent field.
   const std::uint32_t code = (static_cast<std::uint32_t>(exponent + 126) << 23) + significand;

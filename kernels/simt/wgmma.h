@@ -38,15 +38,15 @@ __device__ __forceinline__ void wgmma_wait(std::uint32_t* d) {
 
 // The registers of D are words: their bits are fp32 or int32. `scales` are the factors of A and B
 // and, for 16-bit types, whether B is transposed.
-#define NUMGATE_WGMMA_FORM(name, instruction, scales)                                        \
-  __device__ __forceinline__ void name(std::uint32_t* d, const std::uint32_t* a,             \
-                                       std::uint64_t b) {                                    \
-    asm volatile(                                                                            \
-        "{ .reg .pred add;\nsetp.ne.u32 add, 1, 0;\n"                                        \
-        "wgmma.mma_async.sync.aligned." instruction                                          \
-        " {%0,%1,%2,%3}, {%4,%5,%6,%7}, %8, add" scales ";\n}"                               \
-        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])                                     \
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                               \
+#define NUMGATE_WGMMA_FORM(name, instruction, scales)                            \
+  __device__ __forceinline__ void name(std::uint32_t* d, const std::uint32_t* a, \
+                                       std::uint64_t b) {                        \
+    asm volatile(                                                                \
+        "{ .reg .pred add;\nsetp.ne.u32 add, 1, 0;\n"                            \
+        "wgmma.mma_async.sync.aligned." instruction                              \
+        " {%0,%1,%2,%3}, {%4,%5,%6,%7}, %8, add" scales ";\n}"                   \
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])                         \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                   \
   }
 
 NUMGATE_WGMMA_FORM(wgmma_m64n8k8_tf32, "m64n8k8.f32.tf32.tf32", ", 1, 1")
