@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "kernels/simt/tensor_core_search.h"
@@ -67,7 +68,8 @@ Device device_of(kernels::Backend& backend) {
 }
 
 FormCheck check_form(const Form& form, const Device& device, int count) {
-  FormCheck check{form};
+  FormCheck check;
+  check.form = form;
   std::vector<tc::Tile> tiles = tc::input_tiles(form.type, count);
   check.ran = device(form, tiles);
   if (!check.ran) return check;
@@ -109,20 +111,28 @@ FormCheck check_form(const Form& form, const Device& device, int count) {
   return check;
 }
 
-std::vector<FunctionCheck> check_functions(kernels::Backend& backend, std::uint32_t inputs) {
+FunctionDevice functions_of(kernels::Backend& backend) {
+  return [&backend](kernels::Function f, std::span<const std::uint32_t> x,
+                    std::span<std::uint32_t> y) {
+    DeviceArray<std::uint32_t> arguments(backend, x.size()), results(backend, y.size());
+    arguments.write(x);
+    backend.run(kernels::FunctionProbe{f, static_cast<std::uint32_t>(x.size()), arguments.data(),
+                                       results.data()});
+    backend.synchronize();
+    results.read(y);
+  };
+}
+
+std::vector<FunctionCheck> check_functions(const FunctionDevice& device, std::uint32_t inputs) {
   // An odd multiplier visits every low half equally often, and every high half too.
   constexpr std::uint32_t kGolden = 0x9e3779b1;
   std::vector<std::uint32_t> x(inputs), y(inputs);
   for (std::uint32_t i = 0; i < inputs; ++i) x[i] = i * kGolden;
-  DeviceArray<std::uint32_t> x_device(backend, inputs), y_device(backend, inputs);
-  x_device.write(x);
 
   std::vector<FunctionCheck> checks;
   for (std::size_t f = 0; f < std::size(kernels::kFunctionNames); ++f) {
     const auto function = static_cast<kernels::Function>(f);
-    backend.run(kernels::FunctionProbe{function, inputs, x_device.data(), y_device.data()});
-    backend.synchronize();
-    y_device.read(y);
+    device(function, x, y);
     std::int64_t mismatches = 0;
     std::uint32_t first = inputs;
 #pragma omp parallel for reduction(+ : mismatches) reduction(min : first)

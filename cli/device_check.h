@@ -49,7 +49,12 @@ struct FunctionCheck {
   std::uint32_t first_mismatch = 0;  // its argument's bits
 };
 
+// Writes the results y of the arguments x.
+using FunctionDevice = std::function<void(kernels::Function, std::span<const std::uint32_t> x,
+                                          std::span<std::uint32_t> y)>;
+FunctionDevice functions_of(kernels::Backend& backend);
+
 // `inputs` words spread evenly over all 2^32, for every function.
-std::vector<FunctionCheck> check_functions(kernels::Backend& backend, std::uint32_t inputs);
+std::vector<FunctionCheck> check_functions(const FunctionDevice& device, std::uint32_t inputs);
 
 }  // namespace numgate

@@ -75,7 +75,7 @@ ExitCode doctor(const std::string& backend_name, const std::string& out) {
     valid &= check.valid();
     forms.push_back(json(check));
   }
-  for (const FunctionCheck& check : check_functions(*backend, kInputs)) {
+  for (const FunctionCheck& check : check_functions(functions_of(*backend), kInputs)) {
     fmt::print("{:<32} {} inputs, {} mismatches\n", check.name, check.inputs, check.mismatches);
     if (check.mismatches) fmt::print("    the first at {:08x}\n", check.first_mismatch);
     valid &= check.mismatches == 0;

@@ -3,7 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "kernels/simt/tensor_core_search.h"
+#include <algorithm>
+#include <bit>
 
 namespace numgate {
 namespace {
@@ -43,8 +44,8 @@ TEST(DeviceCheck, EveryWrongOutputIsCountedInItsClass) {
   const auto backend = kernels::make_cpu_backend();
   const Device broken = [&](const Form& f, std::span<tc::Tile> tiles) {
     const bool ran = device_of(*backend)(f, tiles);
-    tiles[0].d[0][0] ^= 1;               // the first class
-    tiles[tc::kGroup].d[7][15] ^= 2;     // the second
+    tiles[0].d[0][0] ^= 1;            // the first class
+    tiles[tc::kGroup].d[7][15] ^= 2;  // the second
     tiles[tc::kGroup + 1].d[0][3] ^= 4;
     return ran;
   };
@@ -62,10 +63,9 @@ TEST(DeviceCheck, AFormThatTheDeviceLacksIsNotCompared) {
   EXPECT_EQ(check.outputs, 0);
 }
 
-// A backend that is wrong in one bit of one result in a thousand.
-TEST(DeviceCheck, FunctionsAreComparedBitByBit) {
+TEST(DeviceCheck, TheCpuBackendComputesTheFunctionsOfTheProcessor) {
   const auto backend = kernels::make_cpu_backend();
-  const auto checks = check_functions(*backend, 1u << 16);
+  const auto checks = check_functions(functions_of(*backend), 1u << 16);
   ASSERT_EQ(checks.size(), 23u);
   for (const FunctionCheck& c : checks) {
     EXPECT_EQ(c.mismatches, 0) << c.name;
@@ -73,6 +73,28 @@ TEST(DeviceCheck, FunctionsAreComparedBitByBit) {
   }
   EXPECT_EQ(checks[0].name, "exp");
   EXPECT_EQ(checks[22].name, "float_from_s8");
+}
+
+// Every argument is visited with all its exponents, NaN among them, and every code of 16 bits.
+TEST(DeviceCheck, AFunctionThatIsWrongInOneBitIsNamedWithItsArgument) {
+  std::vector<bool> exponents(256), codes(1u << 16);
+  std::uint32_t wrong_at = 0;
+  const FunctionDevice broken = [&](kernels::Function f, std::span<const std::uint32_t> x,
+                                    std::span<std::uint32_t> y) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      y[i] = kernels::evaluate(f, x[i]);
+      exponents[x[i] >> 23 & 255] = codes[x[i] & 0xffff] = true;
+    }
+    if (f != kernels::Function::tanh) return;
+    y[77] ^= 1, y[99] ^= 1 << 31;
+    wrong_at = x[77];
+  };
+  for (const FunctionCheck& c : check_functions(broken, 1u << 16)) {
+    EXPECT_EQ(c.mismatches, c.name == "tanh" ? 2 : 0) << c.name;
+    EXPECT_EQ(c.first_mismatch, c.name == "tanh" ? wrong_at : 0) << c.name;
+  }
+  EXPECT_EQ(std::count(exponents.begin(), exponents.end(), false), 0);
+  EXPECT_EQ(std::count(codes.begin(), codes.end(), false), 0);
 }
 
 TEST(DeviceCheck, TheFunctionsAreThoseTheyAreNamedFor) {

@@ -38,18 +38,18 @@ Rules ampere(Type type) {
 }
 
 TEST(TensorCoreSearch, NamesAmpere) {
-  EXPECT_THAT(named(Type::bf16, Unit::mma, ampere(Type::bf16)),
-              ElementsAre("keeps 24 fraction bits, the model 25",
-                          "adds 8 products a step, the model 16",
-                          "ends its exponents at 2^-132, the model at 2^-133"));
-  EXPECT_THAT(named(Type::tf32, Unit::mma, ampere(Type::tf32)),
-              ElementsAre("keeps 24 fraction bits, the model 25",
-                          "adds 4 products a step, the model 8",
-                          "ends its exponents at 2^-132, the model at 2^-133"));
+  EXPECT_THAT(
+      named(Type::bf16, Unit::mma, ampere(Type::bf16)),
+      ElementsAre("keeps 24 fraction bits, the model 25", "adds 8 products a step, the model 16",
+                  "ends its exponents at 2^-132, the model at 2^-133"));
+  EXPECT_THAT(
+      named(Type::tf32, Unit::mma, ampere(Type::tf32)),
+      ElementsAre("keeps 24 fraction bits, the model 25", "adds 4 products a step, the model 8",
+                  "ends its exponents at 2^-132, the model at 2^-133"));
   // Products of fp16 are never as small as that floor.
-  EXPECT_THAT(named(Type::fp16, Unit::mma, ampere(Type::fp16)),
-              ElementsAre("keeps 24 fraction bits, the model 25",
-                          "adds 8 products a step, the model 16"));
+  EXPECT_THAT(
+      named(Type::fp16, Unit::mma, ampere(Type::fp16)),
+      ElementsAre("keeps 24 fraction bits, the model 25", "adds 8 products a step, the model 16"));
 }
 
 TEST(TensorCoreSearch, NamesFp8ThatHasItsOwnPath) {
@@ -62,9 +62,9 @@ TEST(TensorCoreSearch, NamesFp8ThatHasItsOwnPath) {
                           "stores 13 fraction bits, the model 23"));
   rules.products = 32;
   rules.fraction_bits = 25, rules.stored_bits = 23;  // Blackwell
-  EXPECT_THAT(named(Type::e5m2, Unit::wgmma, rules),
-              ElementsAre("keeps 25 fraction bits, the model 13",
-                          "stores 23 fraction bits, the model 13"));
+  EXPECT_THAT(
+      named(Type::e5m2, Unit::wgmma, rules),
+      ElementsAre("keeps 25 fraction bits, the model 13", "stores 23 fraction bits, the model 13"));
 }
 
 TEST(TensorCoreSearch, NamesRoundingAndCut) {
