@@ -111,6 +111,24 @@ FormCheck check_form(const Form& form, const Device& device, int count) {
   return check;
 }
 
+std::string describe(const FormCheck& c) {
+  if (!c.ran) return fmt::format("{:<32} not on this device or not in this build\n", name(c.form));
+  std::string text =
+      fmt::format("{:<32} {} outputs, {} mismatches\n", name(c.form), c.outputs, c.wrong());
+  for (std::size_t i = 0; i < c.mismatches.size(); ++i)
+    if (c.mismatches[i])
+      text += fmt::format("    {:<20} {}\n", name(static_cast<tc::InputClass>(i)), c.mismatches[i]);
+  if (!c.differences.empty())
+    text += fmt::format("    this device {}\n", fmt::join(c.differences, "; it "));
+  if (c.unexplained)
+    text += fmt::format("    no known rules explain this device: {} mismatches are left\n",
+                        c.unexplained);
+  if (c.models_differ)
+    text +=
+        fmt::format("    the fast and the integer model differ in {} outputs\n", c.models_differ);
+  return text;
+}
+
 FunctionDevice functions_of(kernels::Backend& backend) {
   return [&backend](kernels::Function f, std::span<const std::uint32_t> x,
                     std::span<std::uint32_t> y) {
