@@ -271,13 +271,13 @@ ExitCode main_of(int argc, char** argv) {
     write_file_atomically(study_out, json.dump(1) + "\n");
   });
 
-  std::string doctor_backend = "cpu", doctor_out;
+  DoctorOptions doctor_options;
   auto* doctor_command =
       app.add_subcommand("doctor", "Say what this machine can run, and check it");
-  doctor_command->add_option("--backend", doctor_backend, "The one to check, cpu or cuda")
-      ->capture_default_str();
-  doctor_command->add_option("--out", doctor_out, "File to write the record to");
-  doctor_command->callback([&] { code = doctor(doctor_backend, doctor_out); });
+  doctor_command->add_option("--backend", doctor_options.backend,
+                             "The one to check: cpu or cuda; cuda where there is one");
+  doctor_command->add_option("--out", doctor_options.out, "File to write");
+  doctor_command->callback([&] { code = doctor(doctor_options); });
 
   try {
     app.parse(argc, argv);
