@@ -131,23 +131,35 @@ NUMGATE_ELEMENTARY uint32_t exponent_bits(float m) { return (bits(m) - 0x3f2aaaa
 
 }  // namespace detail
 
-// Kernels spend their time here: where the result is a normal number, a short path.
-NUMGATE_ELEMENTARY float exp2(float x) {
-  if (!(x > -125.5f && x < 127.5f)) return detail::exp2_of_any(x);
+namespace detail {
+
+// 2^x where |x| < 125.5, and anything elsewhere: degree 6 on |f| <= 1/2.
+NUMGATE_ELEMENTARY float exp2_inside(float x) {
   const float shifted = x + 0x1.8p23f;
   const float f = x - (shifted - 0x1.8p23f);
-  // 2^f, degree 6 on |f| <= 1/2.
   float q = 0x1.408fa4p-13f;
   q = fmaf(q, f, 0x1.5f037ap-10f);
   q = fmaf(q, f, 0x1.3b2f2ap-7f);
   q = fmaf(q, f, 0x1.c6af8ap-5f);
   q = fmaf(q, f, 0x1.ebfbdap-3f);
   q = fmaf(q, f, 0x1.62e430p-1f);
-  return detail::scale_normal(fmaf(q, f, 1.0f), shifted);
+  return scale_normal(fmaf(q, f, 1.0f), shifted);
+}
+
+}  // namespace detail
+
+// Kernels spend their time here: where the result is a normal number, a short path.
+NUMGATE_ELEMENTARY float exp2(float x) {
+  return detail::magnitude(x) < 125.5f ? detail::exp2_inside(x) : detail::exp2_of_any(x);
+}
+
+// 2^x of a decay, x < 125.5: zero below 2^-125.5, where a product with it no longer counts.
+NUMGATE_ELEMENTARY float exp2_flushed(float x) {
+  return x <= -125.5f ? 0.0f : detail::exp2_inside(x);
 }
 
 NUMGATE_ELEMENTARY float exp(float x) {
-  if (!(x > -87.0f && x < 88.0f)) return detail::exp_of_any(x);
+  if (!(detail::magnitude(x) < 87.0f)) return detail::exp_of_any(x);
   const float shifted = fmaf(x, 0x1.715476p0f, 0x1.8p23f);
   const float n = shifted - 0x1.8p23f;
   const float r = fmaf(n, 0x1.05c610p-29f, fmaf(n, -0x1.62e430p-1f, x));

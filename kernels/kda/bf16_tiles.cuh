@@ -23,12 +23,15 @@ __device__ __forceinline__ float high_bf16(std::uint32_t pair) {
 // Rows [0, rows) of a matrix in global memory into a tile, by all of the block's threads.
 template <int rows, int columns, int threads>
 __device__ __forceinline__ void copy_tile_async(simt::Shared<std::uint16_t> to,
-                                                const std::uint16_t* from, std::int64_t pitch) {
+                                                const std::uint16_t* from, int pitch) {
+  constexpr int kRows = threads * 8 / columns;  // at a time; they keep their places in a group of 8
+  static_assert(kRows % 8 == 0 && rows % kRows == 0);
+  const int r = threadIdx.x * 8 / columns, c = threadIdx.x * 8 % columns;
+  const int first = swizzled<columns>(r, c);
+  from += r * pitch + c;
 #pragma unroll
-  for (int at = threadIdx.x * 8; at < rows * columns; at += threads * 8) {
-    const int r = at / columns, c = at % columns;
-    simt::copy16_async(to, swizzled<columns>(r, c), from + r * pitch + c);
-  }
+  for (int i = 0; i < rows / kRows; ++i)
+    simt::copy16_async(to, first + i * kRows * columns, from + i * kRows * pitch);
 }
 
 // A of rows [row, row + 16) and k in [k, k + 16), from a tile [.][columns] of rows by k.
