@@ -82,8 +82,8 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   const std::int64_t begin = a.packing.begin ? a.packing.begin[chunk] : chunk * kChunk;
   const std::int64_t end = a.packing.begin ? a.packing.end[chunk] : d.T;
 
-  // All loads of raw inputs start here. This lane's tokens `row` and `row` + 8 and channels
-  // channel(step) to channel(step) + 3.
+  // Loads of raw inputs start long before their use. This lane's tokens `row` and `row` + 8 and
+  // channels channel(step) to channel(step) + 3.
   constexpr int kSteps = K / 32;
   const int block = warp / 2, half = warp % 2, row = block * kSubChunk + l.row;
   const auto channel = [&](int step) { return half * (K / 2) + step * 16 + 4 * l.pair; };
@@ -116,15 +116,6 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
       gates[r] = t < end ? g[0] : 0;
   }
 #pragma unroll
-  for (int s = 0; s < kSteps; ++s)
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const std::int64_t t = begin + row + 8 * i, at = (t * d.H + h) * K + channel(s);
-      key_in[s][i] = t < end ? simt::load_four(k_in, at) : make_uint2(0, 0);
-      query_in[s][i] = t < end ? simt::load_four(q_in, at) : make_uint2(0, 0);
-    }
-
-#pragma unroll
   for (int i = 0; i < kRows; ++i) {
     float k[N], q[N];
 #pragma unroll
@@ -137,6 +128,14 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
     const int r = warp + i * kWarps;
     if (lane == 0) norm_k[r] = squares_k, norm_q[r] = squares_q;
   }
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const std::int64_t t = begin + row + 8 * i, at = (t * d.H + h) * K + channel(s);
+      key_in[s][i] = t < end ? simt::load_four(k_in, at) : make_uint2(0, 0);
+      query_in[s][i] = t < end ? simt::load_four(q_in, at) : make_uint2(0, 0);
+    }
   // Log decays from the start of each sub-chunk.
   {
     const float rate = elementary::exp(a.in.A_log[hv]);
@@ -151,8 +150,11 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
         const float raw = i == 0 ? low_bf16(gates[r]) : high_bf16(gates[r]);
         const float g = begin + token < end ? log_decay_of(true, raw, rate, bias[i]) : 0.0f;
         sum[i] += g * kLog2e;
-        log_decay[token * L::kKey + gate_channel + i] = sum[i];
       }
+      if constexpr (kChannels == 2)
+        simt::store2(log_decay, token * L::kKey + gate_channel, make_float2(sum[0], sum[1]));
+      else
+        log_decay[token * L::kKey + gate_channel] = sum[0];
     }
 #pragma unroll
     for (int i = 0; i < kChannels; ++i) total[gate_block * K + gate_channel + i] = sum[i];
@@ -162,7 +164,8 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
                                               a.in.beta, (begin + thread) * d.HV + hv, Dtype::bf16))
                                         : 0.0f;
   __syncthreads();
-  if (thread < 2 * kChunk) norm_k[thread] = inverse_norm(norm_k[thread]);  // of q, too
+  if (thread < 2 * kChunk)  // of q, too
+    norm_k[thread] = inverse_norm(norm_k[thread]) * (thread < kChunk ? 1.0f : query_scale<K>());
   for (int job = thread; job < (kCross + 1) * K; job += kThreads) {
     const int entry = job / K, c = job % K;
     if (entry == kCross)
@@ -197,7 +200,7 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
       float kg[4], qg[4], kb[4], kr[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const float khat = k.x[e] * norm_k[r] * 1.0f, qhat = q.x[e] * norm_q[r] * query_scale<K>();
+        const float khat = k.x[e] * norm_k[r], qhat = q.x[e] * norm_q[r];
         const float enters = elementary::exp2_flushed(log.x[e]),
                     leaves = elementary::exp2_flushed(sum.x[e] - log.x[e]);
         const float since_start = enters * in.x[e];
@@ -273,6 +276,17 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   }
   __syncthreads();
 
+  // v is under way meanwhile.
+  constexpr int kValues = kChunk * V / 8 / kThreads;
+  uint4 values[kValues];
+#pragma unroll
+  for (int i = 0; i < kValues; ++i) {
+    const int at = (thread + i * kThreads) * 8;
+    const std::int64_t t = begin + at / V;
+    values[i] = t < end ? simt::load8(static_cast<const std::uint16_t*>(a.in.v),
+                                      (t * d.HV + hv) * V + at % V)
+                        : make_uint4(0, 0, 0, 0);
+  }
   // The halves join: A = beta k k^T below the diagonal, Aqk = q k^T up to it.
   const auto high_kk = simt::dynamic_shared<float>(L::log_decay, kMatrix);
   const auto high_qk = simt::dynamic_shared<float>(L::log_decay + 4 * kMatrix, kMatrix);
@@ -290,18 +304,16 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   __syncthreads();
 
   const auto bv = simt::dynamic_shared<std::uint16_t>(L::log_decay, kChunk * V);
-  if (thread < kChunk) {
-    invert_diagonal_blocks(A, T, thread);
-  } else {
-    for (int at = (thread - kChunk) * 8; at < kChunk * V; at += (kThreads - kChunk) * 8) {
-      const int r = at / V, c = at % V;
-      float v[8] = {};
-      if (begin + r < end)
-        load_elements<8>(a.in.v, ((begin + r) * d.HV + hv) * V + c, Format::bf16, v);
+  if (thread < kChunk) invert_diagonal_blocks(A, T, thread);
 #pragma unroll
-      for (int e = 0; e < 8; e += 2)
-        simt::store_pair(bv, swizzled<V>(r, c + e), bf16_pair(beta[r] * v[e], beta[r] * v[e + 1]));
-    }
+  for (int i = 0; i < kValues; ++i) {
+    const int at = (thread + i * kThreads) * 8, r = at / V, c = at % V;
+    const auto times_beta = [&](std::uint32_t pair) {
+      return bf16_pair(beta[r] * low_bf16(pair), beta[r] * high_bf16(pair));
+    };
+    const uint4 v = values[i];
+    simt::store8(bv, swizzled<V>(r, c),
+                 make_uint4(times_beta(v.x), times_beta(v.y), times_beta(v.z), times_beta(v.w)));
   }
   __syncthreads();
   invert_lower_blocks<kWarps>(Format::ieee, A, T);
@@ -324,13 +336,13 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
     for (int k = 0; k < kSubChunks; ++k) {
       std::uint32_t b[4];
       if (is_u)
-        load_b<V>(b, bv, k * 16, column);
+        simt::load_matrix_x4_transposed(b, bv, (b_at<V>() + k * 16 * V) ^ column);
       else
-        load_b<K>(b, bk, k * 16, column);
+        simt::load_matrix_x4_transposed(b, bk, (b_at<K>() + k * 16 * K) ^ column);
 #pragma unroll
       for (int m = k; m < kSubChunks; ++m) {
         std::uint32_t t[4];
-        load_a<kChunk>(t, inverse, m * 16, k * 16);
+        simt::load_matrix_x4(t, inverse, (a_at<kChunk>(0) + m * 16 * kChunk) ^ (k * 16));
         mma_m16n8k16_bf16(sum[m][0], t, b, sum[m][0]);
         mma_m16n8k16_bf16(sum[m][1], t, b + 2, sum[m][1]);
       }
@@ -352,7 +364,7 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
     for (int i = 0; i < 4; ++i) {
       const int r = i * 16 + lane / 2, c = column + lane % 2 * 8;
       const std::int64_t to = (slot * kChunk + r) * (is_u ? V : K) + c;
-      simt::store8(static_cast<std::uint16_t*>(is_u ? a.out.u : a.out.w) + to,
+      simt::store8(static_cast<std::uint16_t*>(is_u ? a.out.u : a.out.w), to,
                    simt::load8(stage, place(r, c)));
     }
   }

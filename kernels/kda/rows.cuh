@@ -22,9 +22,9 @@ __device__ __forceinline__ float inverse_norm(float squares) {
 }
 template <int N>
 __device__ __forceinline__ void normalize(float (&x)[N], float scale, Format norm) {
-  const float r = inverse_norm(sum_of_squares(x));
+  const float r = inverse_norm(sum_of_squares(x)) * scale;
 #pragma unroll
-  for (int i = 0; i < N; ++i) x[i] = round_to(norm, x[i] * r * scale);
+  for (int i = 0; i < N; ++i) x[i] = round_to(norm, x[i] * r);
 }
 
 // Natural-log decay. PIPELINE 2.11; plain: KDA_CP 1.

@@ -65,6 +65,8 @@ __global__ void __launch_bounds__(threads_of(writes_o))
 
   // This warp's tiles of S: 16 rows, kStateTiles times 8 columns.
   const int state_row = warp % kStateRows * 16, state_column = warp / kStateRows * kStateTiles * 8;
+  const int h_to = swizzled<kColumns>(state_row + l.row, state_column + 2 * l.pair);
+  const int kg_at = a_transposed_at<K>(state_row);
   float S[kStateTiles][4];
   const auto keep_h = [&] {
 #pragma unroll
@@ -87,6 +89,8 @@ __global__ void __launch_bounds__(threads_of(writes_o))
   if (first_chunk < last_chunk) fetch(first_chunk, 0);
 
   const int row = warp % 4 * 16, column = warp / 4 * 32;  // this warp's part of v_new and o
+  const int left_at = a_at<K>(row), aqk_at = a_at<kChunk>(row), right_at = b_at<kColumns>(),
+            vnew_to = swizzled<kColumns>(row + l.row, column + 2 * l.pair);
   for (std::int64_t chunk = first_chunk; chunk < last_chunk; ++chunk) {
     const int stage = static_cast<int>((chunk - first_chunk) % kStages);
     const std::int64_t slot = chunk * d.HV + hv;
@@ -107,9 +111,10 @@ __global__ void __launch_bounds__(threads_of(writes_o))
 #pragma unroll
     for (int k = 0; k < K; k += 16) {
       std::uint32_t x[4], b[2][4];
-      load_a<K>(x, left, row, k);
-      load_b<kColumns>(b[0], h, k, column);
-      load_b<kColumns>(b[1], h, k, column + 16);
+      simt::load_matrix_x4(x, left, left_at ^ k);
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        simt::load_matrix_x4_transposed(b[i], h, (right_at + k * kColumns) ^ (column + 16 * i));
 #pragma unroll
       for (int t = 0; t < 4; ++t) mma_m16n8k16_bf16(sum[t], x, b[t / 2] + t % 2 * 2, sum[t]);
     }
@@ -118,7 +123,7 @@ __global__ void __launch_bounds__(threads_of(writes_o))
       for (int t = 0; t < 4; ++t)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const int at = swizzled<kColumns>(row + l.row + 8 * half, column + 8 * t + 2 * l.pair);
+          const int at = (vnew_to + 8 * half * kColumns) ^ 8 * t;
           const std::uint32_t pair = simt::load_pair(u, at);
           simt::store_pair(
               vnew, at,
@@ -133,11 +138,12 @@ __global__ void __launch_bounds__(threads_of(writes_o))
 #pragma unroll
       for (int k = 0; k < kChunk; k += 16) {
         std::uint32_t ak[4];
-        load_a_transposed<K>(ak, kg, state_row, k);
+        simt::load_matrix_x4_transposed(ak, kg, kg_at + k * K);
 #pragma unroll
         for (int t = 0; t < kStateTiles; t += 2) {
           std::uint32_t b[4];
-          load_b<kColumns>(b, vnew, k, state_column + 8 * t);
+          simt::load_matrix_x4_transposed(b, vnew,
+                                          (right_at + k * kColumns) ^ (state_column + 8 * t));
           mma_m16n8k16_bf16(product[t], ak, b, product[t]);
           mma_m16n8k16_bf16(product[t + 1], ak, b + 2, product[t + 1]);
         }
@@ -153,9 +159,11 @@ __global__ void __launch_bounds__(threads_of(writes_o))
       const std::int64_t end = a.packing.begin ? a.packing.end[chunk] : d.T;
       for (int k = 0; k < row + 16; k += 16) {
         std::uint32_t aa[4], b[2][4];
-        load_a<kChunk>(aa, aqk, row, k);
-        load_b<kColumns>(b[0], vnew, k, column);
-        load_b<kColumns>(b[1], vnew, k, column + 16);
+        simt::load_matrix_x4(aa, aqk, aqk_at ^ k);
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+          simt::load_matrix_x4_transposed(b[i], vnew,
+                                          (right_at + k * kColumns) ^ (column + 16 * i));
 #pragma unroll
         for (int t = 0; t < 4; ++t) mma_m16n8k16_bf16(sum[t], aa, b[t / 2] + t % 2 * 2, sum[t]);
       }

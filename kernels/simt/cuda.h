@@ -72,8 +72,11 @@ __device__ __forceinline__ void store_four(std::uint16_t* p, std::size_t i, uint
 __device__ __forceinline__ uint4 load8(const std::uint16_t* p, std::size_t i) {
   return *reinterpret_cast<const uint4*>(p + i);
 }
-__device__ __forceinline__ void store8(std::uint16_t* p, uint4 v) {
-  *reinterpret_cast<uint4*>(p) = v;
+__device__ __forceinline__ void store8(std::uint16_t* p, std::size_t i, uint4 v) {
+  *reinterpret_cast<uint4*>(p + i) = v;
+}
+__device__ __forceinline__ void store2(float* p, std::size_t i, float2 v) {
+  *reinterpret_cast<float2*>(p + i) = v;
 }
 // Two 16-bit elements as one register, the lower index in the low half.
 __device__ __forceinline__ std::uint32_t load_pair(const std::uint16_t* p, std::size_t i) {
