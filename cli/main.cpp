@@ -8,6 +8,7 @@
 #include "cli/digests.h"
 #include "cli/doctor.h"
 #include "cli/machine.h"
+#include "cli/oracle.h"
 #include "cli/single_case.h"
 #include "core/errors.h"
 #include "core/plan.h"
@@ -236,6 +237,21 @@ ExitCode main_of(int argc, char** argv) {
         {"distributions", nlohmann::ordered_json::parse(study_json(reports))}};
     write_file_atomically(study_out, json.dump(1) + "\n");
   });
+
+  OracleOptions oracle;
+  oracle.command = campaign.command;
+  auto* oracle_command =
+      app.add_subcommand("oracle", "Measure and check the double-double truth of a whole layer");
+  oracle_command->add_option("--backend", oracle.backend, "cpu or cuda")->capture_default_str();
+  oracle_command->add_option("--family", oracle.family)->capture_default_str();
+  oracle_command->add_option("--T", oracle.tokens, "Tokens")->capture_default_str();
+  oracle_command->add_option("--heads", oracle.heads, "Heads")->capture_default_str();
+  oracle_command
+      ->add_option("--period", oracle.period, "Generate so many tokens and repeat them; 0: all")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24))
+      ->capture_default_str();
+  oracle_command->add_option("--out", oracle.out, "File to write");
+  oracle_command->callback([&] { run_oracle(oracle); });
 
   app.add_subcommand("doctor", "Say what this machine can run, and check it")->callback([&] {
     code = doctor();
