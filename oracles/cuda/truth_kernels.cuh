@@ -156,7 +156,8 @@ struct SharedRow {
     DD x;
     asm volatile("ld.volatile.shared.v2.f64 {%0, %1}, [%2];"
                  : "=d"(x.hi), "=d"(x.lo)
-                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row + i))));
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row + i)))
+                 : "memory");
     return x;
   }
 };
