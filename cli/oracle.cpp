@@ -38,7 +38,7 @@ class Generation {
 
   InputSlab slab(Segment tokens) {
     if (period_ == 0) return {tensors(tokens), tokens.begin};
-    if (!first_) first_ = tensors({0, period_});
+    if (!first_) first_ = tensors({0, std::min(period_, case_.shape.T)});
     return {first_, tokens.begin - tokens.begin % period_};
   }
   double seconds() const { return seconds_; }
@@ -99,7 +99,7 @@ void run_oracle(const OracleOptions& o) {
   const auto engine = o.backend == "cuda" ? make_cuda_engine(run.stage, s.T)
                                           : make_cpu_engine(run.stage, options.threads);
   const std::int64_t slab = engine->slab_tokens(), period = (o.period + slab - 1) / slab * slab;
-  Generation generation(c, std::min(period, (s.T + slab - 1) / slab * slab));
+  Generation generation(c, period);
   run.inputs = [&](Segment tokens) { return generation.slab(tokens); };
   if (period > 0)
     run.audit_backlog = static_cast<std::size_t>(s.T / slab + 2);  // shares its inputs
@@ -115,14 +115,15 @@ void run_oracle(const OracleOptions& o) {
   const double truth = seconds.truth > 0 ? seconds.truth : walked - generation.seconds();
   const Comparison comparison = o.backend == "cuda" ? compare_with_cpu(o) : Comparison{};
 
+  const std::string device = o.backend == "cuda" ? backend->device() : hardware();
   fmt::print(
-      "truth of {} heads, {} tokens on {}: {:.2f} s, {:.0f} G multiply-adds/s; audit 2^{:.1f}"
+      "truth of {} heads, {} tokens on {}: {:.2f} s, {:.3g} G multiply-adds/s; audit 2^{:.1f}"
       " over {} columns; {} elements differ from the CPU's by {:.2e} of the radii\n",
-      s.HV, s.T, backend->device(), truth, 1e-9 * operations / truth, audit.worst_log2,
-      audit.columns, comparison.elements, comparison.worst_over_radius);
+      s.HV, s.T, device, truth, 1e-9 * operations / truth, audit.worst_log2, audit.columns,
+      comparison.elements, comparison.worst_over_radius);
   if (!o.out.empty()) {
     const nlohmann::ordered_json json{
-        {"device", backend->device()},
+        {"device", device},
         {"driver", backend->driver()},
         {"toolkit", backend->toolkit()},
         {"commit", git_commit()},

@@ -127,7 +127,7 @@ NUMGATE_INLINE void add_product(Accumulator<DoubleDouble<T>>& s, const DoubleDou
   s.middle = m.hi;
   s.low += m.lo;
 }
-// The sum of two accumulators, as of either order; adds 3 u^2 of it to the error.
+// The sum of two accumulators, the same in either order; adds less than u^2 of it to their errors.
 template <class T>
 NUMGATE_INLINE Accumulator<DoubleDouble<T>> operator+(const Accumulator<DoubleDouble<T>>& a,
                                                       const Accumulator<DoubleDouble<T>>& b) {
