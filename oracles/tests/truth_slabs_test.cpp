@@ -81,14 +81,18 @@ TEST(Team, ASumOfAccumulatorsKeepsWhatCancels) {
   EXPECT_EQ((b + a).value(), DD(0x1p-120));
 }
 
-// Every slab's inputs made anew and forgotten, as a stream does.
-TEST(Slabs, AStreamOfInputsGivesTheWholesTruth) {
-  const Case c = test_case("kda.prefill", "T=90,H=2,HV=4,state0=random,cuts=37");
-  const TensorMap inputs = random_inputs(c);
-  TruthOptions options;
-  options.keep_low = true;
-  const Truth whole = compute_truth(c, inputs, options);
+// What a stream hands over, in one piece.
+struct Streamed {
+  std::vector<double> hi, lo, radius, state;
+  AuditResult audit;
+};
 
+Case streamed_case() { return test_case("kda.prefill", "T=90,H=2,HV=4,state0=random,cuts=37"); }
+
+// Every slab's inputs made anew and forgotten.
+Streamed stream(
+    const Case& c, const TensorMap& inputs,
+    const std::function<std::unique_ptr<RecurrenceEngine>(const RecurrenceStage&)>& make) {
   const Shape& s = c.shape;
   RecurrenceRun run{.stage = {s, true, true, true, s.V},
                     .sequences = s.sequence_segments(),
@@ -111,26 +115,64 @@ TEST(Slabs, AStreamOfInputsGivesTheWholesTruth) {
   run.state0 = [&](std::int64_t n, std::int64_t h, std::int64_t d, std::int64_t column) {
     return inputs.at("state0").at(((n * s.HV + h) * s.K + d) * s.V + column);
   };
-  std::vector<double> hi, lo, radius, state;
+  Streamed out;
   run.output = [&](RecurrenceEngine& popped, Segment tokens) {
-    const auto at = hi.size(), rows = static_cast<std::size_t>(tokens.size() * s.HV);
-    hi.resize(at + rows * static_cast<std::size_t>(s.V));
-    lo.resize(hi.size());
-    radius.resize(radius.size() + rows);
-    popped.outputs(hi.data() + at, lo.data() + at, radius.data() + radius.size() - rows);
+    const auto at = out.hi.size(), rows = static_cast<std::size_t>(tokens.size() * s.HV);
+    out.hi.resize(at + rows * static_cast<std::size_t>(s.V));
+    out.lo.resize(out.hi.size());
+    out.radius.resize(out.radius.size() + rows);
+    popped.outputs(out.hi.data() + at, out.lo.data() + at,
+                   out.radius.data() + out.radius.size() - rows);
   };
   run.state = [&](std::int64_t, const FinalState& last) {
-    state.insert(state.end(), last.hi.begin(), last.hi.end());
+    out.state.insert(out.state.end(), last.hi.begin(), last.hi.end());
   };
-  AuditResult audit;
-  run_recurrence(*make_cpu_engine(run.stage, 1), run, options, nullptr, audit);
-  EXPECT_EQ(hi, whole.outputs.at("o").hi);
-  EXPECT_EQ(lo, whole.outputs.at("o").lo);
-  EXPECT_EQ(radius, whole.outputs.at("o").radius);
-  EXPECT_EQ(state, whole.outputs.at("state").hi);
-  EXPECT_EQ(audit.columns, 4);
-  EXPECT_LT(audit.worst_log2, -95);
-  EXPECT_EQ(audit.worst_log2, whole.audit.worst_log2);
+  run_recurrence(*make(run.stage), run, {}, nullptr, out.audit);
+  return out;
+}
+
+Truth whole_truth(const Case& c, const TensorMap& inputs) {
+  TruthOptions options;
+  options.keep_low = true;
+  return compute_truth(c, inputs, options);
+}
+
+TEST(Slabs, AStreamOfInputsGivesTheWholesTruth) {
+  const Case c = streamed_case();
+  const TensorMap inputs = random_inputs(c);
+  const Truth whole = whole_truth(c, inputs);
+  const Streamed streamed =
+      stream(c, inputs, [](const RecurrenceStage& stage) { return make_cpu_engine(stage, 1); });
+  EXPECT_EQ(streamed.hi, whole.outputs.at("o").hi);
+  EXPECT_EQ(streamed.lo, whole.outputs.at("o").lo);
+  EXPECT_EQ(streamed.radius, whole.outputs.at("o").radius);
+  EXPECT_EQ(streamed.state, whole.outputs.at("state").hi);
+  EXPECT_EQ(streamed.audit.columns, 4);
+  EXPECT_LT(streamed.audit.worst_log2, -95);
+  EXPECT_EQ(streamed.audit.worst_log2, whole.audit.worst_log2);
+}
+
+// Slabs of 32 tokens, so that states and bounds go from slab to slab.
+TEST(Slabs, OnCudaToo) {
+  const Case c = streamed_case();
+  const TensorMap inputs = random_inputs(c);
+  const TruthTensor o = whole_truth(c, inputs).outputs.at("o");
+  Streamed streamed;
+  try {
+    streamed =
+        stream(c, inputs, [](const RecurrenceStage& stage) { return make_cuda_engine(stage, 32); });
+  } catch (const UsageError& e) {
+    GTEST_SKIP() << e.what();
+  }
+  ASSERT_EQ(streamed.hi.size(), o.hi.size());
+  for (std::size_t i = 0; i < o.hi.size(); ++i) {
+    const std::size_t row = i / static_cast<std::size_t>(c.shape.V);
+    ASSERT_NEAR(streamed.radius[row], o.radius[row], 1e-12 * o.radius[row]) << row;
+    ASSERT_LE(std::abs((DD(streamed.hi[i], streamed.lo[i]) - DD(o.hi[i], o.lo[i])).hi),
+              o.radius[row])
+        << i;
+  }
+  EXPECT_LT(streamed.audit.worst_log2, -95);
 }
 
 // The audit, behind the walk, finds one value of v changed in the last slab.
