@@ -73,9 +73,8 @@ __global__ void __launch_bounds__(threads_of(writes_o))
     for (int t = 0; t < kStateTiles; ++t)
 #pragma unroll
       for (int half = 0; half < 2; ++half)
-        simt::store_pair(
-            h, swizzled<kColumns>(state_row + l.row + 8 * half, state_column + 8 * t + 2 * l.pair),
-            bf16_pair(S[t][2 * half], S[t][2 * half + 1]));
+        simt::store_pair(h, (h_to + 8 * half * kColumns) ^ 8 * t,
+                         bf16_pair(S[t][2 * half], S[t][2 * half + 1]));
   };
 #pragma unroll
   for (int t = 0; t < kStateTiles; ++t)
