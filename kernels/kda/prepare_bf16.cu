@@ -48,15 +48,15 @@ __device__ __forceinline__ int fragment_at(int r, int c) {
   return r * K + ((c / 8 ^ (r & 3) * 2) * 8 | c % 8);
 }
 
-struct Four {
-  float x[4];
+struct Two {
+  float x[2];
 };
-__device__ __forceinline__ Four four_of(uint2 x) {
-  return {{low_bf16(x.x), high_bf16(x.x), low_bf16(x.y), high_bf16(x.y)}};
+__device__ __forceinline__ Two two_of(std::uint32_t pair) {
+  return {{low_bf16(pair), high_bf16(pair)}};
 }
-__device__ __forceinline__ Four load_four(simt::Shared<const float> from, int index) {
-  const float4 v = simt::load4(from, index);
-  return {{v.x, v.y, v.z, v.w}};
+__device__ __forceinline__ Two load_two(simt::Shared<const float> from, int index) {
+  const float2 v = simt::load2(from, index);
+  return {{v.x, v.y}};
 }
 
 template <int K, int V>
@@ -81,6 +81,7 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   const std::int64_t chunk = blockIdx.x, slot = chunk * d.HV + hv;  // [chunks, HV]
   const std::int64_t begin = a.packing.begin ? a.packing.begin[chunk] : chunk * kChunk;
   const std::int64_t end = a.packing.begin ? a.packing.end[chunk] : d.T;
+  const int tokens = end - begin < kChunk ? static_cast<int>(end - begin) : kChunk;
 
   // Loads of raw inputs start long before their use. This lane's tokens `row` and `row` + 8 and
   // channels channel(step) to channel(step) + 3.
@@ -93,27 +94,31 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   uint2 key_in[kSteps][2], query_in[kSteps][2];
   const int gate_block = thread / (K / kChannels),
             gate_channel = thread % (K / kChannels) * kChannels;
-  const auto* k_in = static_cast<const std::uint16_t*>(a.in.k);
-  const auto* q_in = static_cast<const std::uint16_t*>(a.in.q);
+  const auto from = [&](const void* p, int heads, int head, int width) {
+    return static_cast<const std::uint16_t*>(p) + (begin * heads + head) * width;
+  };
+  const auto* k_in = from(a.in.k, d.H, h, K);
+  const auto* q_in = from(a.in.q, d.H, h, K);
+  const auto* gate_in = from(a.in.gate, d.HV, hv, K) + gate_channel;
+  const int key_pitch = d.H * K, gate_pitch = d.HV * K;
+  // Rows beyond the segment are zero; their loads go to its first row.
+  const auto inside = [&](int r) { return r < tokens ? r : 0; };
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    const std::int64_t t = begin + warp + i * kWarps;
+    const int r = warp + i * kWarps, at = inside(r) * key_pitch + lane * N;
 #pragma unroll
     for (int n = 0; n < N / 2; ++n) {
-      const std::int64_t at = (t * d.H + h) * K + lane * N + 2 * n;
-      norm_rows[i][n] = t < end ? simt::load_pair(k_in, at) : 0;
-      norm_rows[i][N / 2 + n] = t < end ? simt::load_pair(q_in, at) : 0;
+      norm_rows[i][n] = simt::load_pair(k_in, at + 2 * n);
+      norm_rows[i][N / 2 + n] = simt::load_pair(q_in, at + 2 * n);
     }
   }
 #pragma unroll
   for (int r = 0; r < kSubChunk; ++r) {
-    const std::int64_t t = begin + gate_block * kSubChunk + r;
-    const auto* g =
-        static_cast<const std::uint16_t*>(a.in.gate) + (t * d.HV + hv) * K + gate_channel;
+    const int at = inside(gate_block * kSubChunk + r) * gate_pitch;
     if constexpr (kChannels == 2)
-      gates[r] = t < end ? simt::load_pair(g, 0) : 0;
+      gates[r] = simt::load_pair(gate_in, at);
     else
-      gates[r] = t < end ? g[0] : 0;
+      gates[r] = gate_in[at];
   }
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
@@ -132,9 +137,9 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   for (int s = 0; s < kSteps; ++s)
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const std::int64_t t = begin + row + 8 * i, at = (t * d.H + h) * K + channel(s);
-      key_in[s][i] = t < end ? simt::load_four(k_in, at) : make_uint2(0, 0);
-      query_in[s][i] = t < end ? simt::load_four(q_in, at) : make_uint2(0, 0);
+      const int r = row + 8 * i, at = inside(r) * key_pitch + channel(s);
+      key_in[s][i] = simt::load_four(k_in, at), query_in[s][i] = simt::load_four(q_in, at);
+      if (r >= tokens) key_in[s][i] = query_in[s][i] = make_uint2(0, 0);
     }
   // Log decays from the start of each sub-chunk.
   {
@@ -148,8 +153,8 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
 #pragma unroll
       for (int i = 0; i < kChannels; ++i) {
         const float raw = i == 0 ? low_bf16(gates[r]) : high_bf16(gates[r]);
-        const float g = begin + token < end ? log_decay_of(true, raw, rate, bias[i]) : 0.0f;
-        sum[i] += g * kLog2e;
+        const float g = log_decay_of(true, raw, rate, bias[i]);
+        sum[i] += token < tokens ? g * kLog2e : 0.0f;
       }
       if constexpr (kChannels == 2)
         simt::store2(log_decay, token * L::kKey + gate_channel, make_float2(sum[0], sum[1]));
@@ -182,46 +187,54 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   }
   __syncthreads();
 
+  auto* kg_out = static_cast<std::uint16_t*>(a.out.kg) + slot * kChunk * K;
+  auto* qg_out = static_cast<std::uint16_t*>(a.out.qg) + slot * kChunk * K;
   float key[kSteps][2][4], query[kSteps][2][4];  // decayed since the start of the sub-chunk
   float diagonal_kk[2][4] = {}, diagonal_qk[2][4] = {};
 #pragma unroll
   for (int s = 0; s < kSteps; ++s) {
     const int c = channel(s);
-    const Four in = load_four(cross, (enter + block) * K + c),
-               out = load_four(cross, (leave + block) * K + c),
-               inverse = load_four(cross, (invert + block) * K + c),
-               sum = load_four(total, block * K + c);
     std::uint32_t b[2][2];  // the diagonal block's right side
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int r = row + 8 * i;
-      const Four k = four_of(key_in[s][i]), q = four_of(query_in[s][i]);
-      const Four log = load_four(log_decay, r * L::kKey + c);
-      float kg[4], qg[4], kb[4], kr[4];
+      std::uint32_t kg[2], qg[2], kb[2], kr[2];
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const float khat = k.x[e] * norm_k[r], qhat = q.x[e] * norm_q[r];
-        const float enters = elementary::exp2_flushed(log.x[e]),
-                    leaves = elementary::exp2_flushed(sum.x[e] - log.x[e]);
-        const float since_start = enters * in.x[e];
-        kr[e] = khat * leaves;
-        kg[e] = khat * (leaves * out.x[e]);
-        qg[e] = qhat * since_start;
-        kb[e] = beta[r] * khat * since_start;
-        key[s][i][e] = khat * enters;
-        query[s][i][e] = qhat * enters;
+      for (int pair = 0; pair < 2; ++pair) {  // two channels at a time
+        const int at = c + 2 * pair;
+        const Two in = load_two(cross, (enter + block) * K + at),
+                  out = load_two(cross, (leave + block) * K + at),
+                  inverse = load_two(cross, (invert + block) * K + at),
+                  sum = load_two(total, block * K + at),
+                  log = load_two(log_decay, r * L::kKey + at),
+                  k = two_of(pair == 0 ? key_in[s][i].x : key_in[s][i].y),
+                  q = two_of(pair == 0 ? query_in[s][i].x : query_in[s][i].y);
+        Two to_end, since_start, read, right_side, diagonal;
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const float khat = k.x[e] * norm_k[r], qhat = q.x[e] * norm_q[r];
+          const float enters = elementary::exp2_flushed(log.x[e]),
+                      leaves = elementary::exp2_flushed(sum.x[e] - log.x[e]);
+          const float enters_all = enters * in.x[e];
+          right_side.x[e] = khat * leaves;
+          diagonal.x[e] = right_side.x[e] * inverse.x[e];
+          to_end.x[e] = khat * (leaves * out.x[e]);
+          since_start.x[e] = qhat * enters_all;
+          read.x[e] = beta[r] * khat * enters_all;
+          key[s][i][2 * pair + e] = khat * enters;
+          query[s][i][2 * pair + e] = qhat * enters;
+        }
+        kg[pair] = bf16_pair(to_end.x[0], to_end.x[1]);
+        qg[pair] = bf16_pair(since_start.x[0], since_start.x[1]);
+        kb[pair] = bf16_pair(read.x[0], read.x[1]);
+        kr[pair] = bf16_pair(right_side.x[0], right_side.x[1]);
+        b[i][pair] = bf16_pair(diagonal.x[0], diagonal.x[1]);
       }
-      const auto packed = [](const float(&x)[4]) {
-        return make_uint2(bf16_pair(x[0], x[1]), bf16_pair(x[2], x[3]));
-      };
-      const std::int64_t at = (slot * kChunk + r) * K + c;
-      simt::store_four(static_cast<std::uint16_t*>(a.out.kg), at, packed(kg));
-      simt::store_four(static_cast<std::uint16_t*>(a.out.qg), at, packed(qg));
-      simt::store_four(bk, swizzled<K>(r, c), packed(kb));
-      simt::store_four(right, fragment_at<K>(r, c), packed(kr));
-#pragma unroll
-      for (int e = 0; e < 4; e += 2)
-        b[i][e / 2] = bf16_pair(kr[e] * inverse.x[e], kr[e + 1] * inverse.x[e + 1]);
+      simt::store_four(kg_out, r * K + c, make_uint2(kg[0], kg[1]));
+      simt::store_four(qg_out, r * K + c, make_uint2(qg[0], qg[1]));
+      simt::store_four(bk, swizzled<K>(r, c), make_uint2(kb[0], kb[1]));
+      simt::store_four(right, fragment_at<K>(r, c), make_uint2(kr[0], kr[1]));
+      __syncwarp();  // keeps the loads of later rows, and their registers, where they are
     }
     const auto fragment = [](const float(&x)[2][4], std::uint32_t(&f)[4]) {
 #pragma unroll
@@ -254,14 +267,20 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
       const int c = channel(s);
-      Four scale{{1, 1, 1, 1}};
-      if (block - J > 1) scale = load_four(cross, (between + (block - J == 3 ? 2 : J)) * K + c);
       std::uint32_t ak[4], aq[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int e = i / 2 * 2;
-        ak[i] = bf16_pair(key[s][i % 2][e] * scale.x[e], key[s][i % 2][e + 1] * scale.x[e + 1]);
-        aq[i] = bf16_pair(query[s][i % 2][e] * scale.x[e], query[s][i % 2][e + 1] * scale.x[e + 1]);
+      for (int pair = 0; pair < 2; ++pair) {
+        const int e = 2 * pair;
+        Two scale{{1, 1}};
+        if (block - J > 1)
+          scale = load_two(cross, (between + (block - J == 3 ? 2 : J)) * K + c + e);
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const auto scaled = [&](const float(&x)[4]) {
+            return bf16_pair(x[e] * scale.x[0], x[e + 1] * scale.x[1]);
+          };
+          ak[e + i] = scaled(key[s][i]), aq[e + i] = scaled(query[s][i]);
+        }
       }
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
@@ -270,6 +289,7 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
         mma_m16n8k16_bf16(sum_kk[n], ak, b, sum_kk[n]);
         mma_m16n8k16_bf16(sum_qk[n], aq, b, sum_qk[n]);
       }
+      __syncwarp();
     }
     keep(kk, J, sum_kk);
     keep(qk, J, sum_qk);
@@ -279,13 +299,12 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   // v is under way meanwhile.
   constexpr int kValues = kChunk * V / 8 / kThreads;
   uint4 values[kValues];
+  const auto* v_in = from(a.in.v, d.HV, hv, V);
 #pragma unroll
   for (int i = 0; i < kValues; ++i) {
     const int at = (thread + i * kThreads) * 8;
-    const std::int64_t t = begin + at / V;
-    values[i] = t < end ? simt::load8(static_cast<const std::uint16_t*>(a.in.v),
-                                      (t * d.HV + hv) * V + at % V)
-                        : make_uint4(0, 0, 0, 0);
+    values[i] = simt::load8(v_in, inside(at / V) * d.HV * V + at % V);
+    if (at / V >= tokens) values[i] = make_uint4(0, 0, 0, 0);
   }
   // The halves join: A = beta k k^T below the diagonal, Aqk = q k^T up to it.
   const auto high_kk = simt::dynamic_shared<float>(L::log_decay, kMatrix);

@@ -107,15 +107,22 @@ __global__ void __launch_bounds__(threads_of(writes_o))
     // W h for v_new = U - W h, or Qg h for o.
     const auto left = carries ? w : qg;
     float sum[4][4] = {};
-#pragma unroll
-    for (int k = 0; k < K; k += 16) {
-      std::uint32_t x[4], b[2][4];
-      simt::load_matrix_x4(x, left, left_at ^ k);
+    std::uint32_t x[2][4], b[2][2][4];  // fragments of this step and of the next
+    const auto load_step = [&](int k) {
+      const int at = k / 16 % 2;
+      simt::load_matrix_x4(x[at], left, left_at ^ k);
 #pragma unroll
       for (int i = 0; i < 2; ++i)
-        simt::load_matrix_x4_transposed(b[i], h, (right_at + k * kColumns) ^ (column + 16 * i));
+        simt::load_matrix_x4_transposed(b[at][i], h, (right_at + k * kColumns) ^ (column + 16 * i));
+    };
+    load_step(0);
 #pragma unroll
-      for (int t = 0; t < 4; ++t) mma_m16n8k16_bf16(sum[t], x, b[t / 2] + t % 2 * 2, sum[t]);
+    for (int k = 0; k < K; k += 16) {
+      if (k + 16 < K) load_step(k + 16);
+      const int at = k / 16 % 2;
+#pragma unroll
+      for (int t = 0; t < 4; ++t)
+        mma_m16n8k16_bf16(sum[t], x[at], b[at][t / 2] + t % 2 * 2, sum[t]);
     }
     if (carries) {
 #pragma unroll
@@ -134,18 +141,23 @@ __global__ void __launch_bounds__(threads_of(writes_o))
     if (carries) {
       // S = gamma S + Kg^T v_new, the running state outside the tensor core.
       float product[kStateTiles][4] = {};
+      std::uint32_t ak[2][4], v[2][kStateTiles / 2][4];
+      const auto load_step = [&](int k) {
+        const int at = k / 16 % 2;
+        simt::load_matrix_x4_transposed(ak[at], kg, kg_at + k * K);
+#pragma unroll
+        for (int t = 0; t < kStateTiles; t += 2)
+          simt::load_matrix_x4_transposed(v[at][t / 2], vnew,
+                                          (right_at + k * kColumns) ^ (state_column + 8 * t));
+      };
+      load_step(0);
 #pragma unroll
       for (int k = 0; k < kChunk; k += 16) {
-        std::uint32_t ak[4];
-        simt::load_matrix_x4_transposed(ak, kg, kg_at + k * K);
+        if (k + 16 < kChunk) load_step(k + 16);
+        const int at = k / 16 % 2;
 #pragma unroll
-        for (int t = 0; t < kStateTiles; t += 2) {
-          std::uint32_t b[4];
-          simt::load_matrix_x4_transposed(b, vnew,
-                                          (right_at + k * kColumns) ^ (state_column + 8 * t));
-          mma_m16n8k16_bf16(product[t], ak, b, product[t]);
-          mma_m16n8k16_bf16(product[t + 1], ak, b + 2, product[t + 1]);
-        }
+        for (int t = 0; t < kStateTiles; ++t)
+          mma_m16n8k16_bf16(product[t], ak[at], v[at][t / 2] + t % 2 * 2, product[t]);
       }
 #pragma unroll
       for (int t = 0; t < kStateTiles; ++t)
