@@ -36,12 +36,14 @@ void list(const std::string& what) {
     for (const auto& s : schedules()) fmt::print("{:<18} {}\n", s.form, s.what);
   } else if (what == "plans") {
     for (const auto& p : named_plans()) fmt::print("{:<14} {}\n", p.name, p.what);
-    fmt::print("\n{:<14} {:<6} {:<10} {:<10} {:<10} {}\n", "site", "kind", "reference",
-               "production", "tf32", "what");
-    for (const auto& s : kSites)
-      fmt::print("{:<14} {:<6} {:<10} {:<10} {:<10} {}\n", s.name,
-                 s.kind == SiteKind::dot ? "dot" : "store", name(parse_plan("reference")[s.site]),
-                 name(parse_plan("production")[s.site]), name(parse_plan("tf32")[s.site]), s.what);
+    fmt::print("\n{:<14} {:<6}", "site", "kind");
+    for (const auto& p : named_plans()) fmt::print(" {:<12}", p.name);
+    fmt::print(" what\n");
+    for (const auto& s : kSites) {
+      fmt::print("{:<14} {:<6}", s.name, s.kind == SiteKind::dot ? "dot" : "store");
+      for (const auto& p : named_plans()) fmt::print(" {:<12}", name(parse_plan(p.name)[s.site]));
+      fmt::print(" {}\n", s.what);
+    }
   } else if (what == "families") {
     for (const auto& f : families()) {
       fmt::print("{:<18} {}\n", f.name, f.exposes);
@@ -269,9 +271,13 @@ ExitCode main_of(int argc, char** argv) {
     write_file_atomically(study_out, json.dump(1) + "\n");
   });
 
-  app.add_subcommand("doctor", "Say what this machine can run, and check it")->callback([&] {
-    code = doctor();
-  });
+  std::string doctor_backend = "cpu", doctor_out;
+  auto* doctor_command =
+      app.add_subcommand("doctor", "Say what this machine can run, and check it");
+  doctor_command->add_option("--backend", doctor_backend, "The one to check, cpu or cuda")
+      ->capture_default_str();
+  doctor_command->add_option("--out", doctor_out, "File to write the record to");
+  doctor_command->callback([&] { code = doctor(doctor_backend, doctor_out); });
 
   try {
     app.parse(argc, argv);

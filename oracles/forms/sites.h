@@ -3,6 +3,7 @@
 // emulated kernel.
 //
 // A Sites has a scalar type `Real` and, for row-major matrices of it, whole and in place:
+// - format(site): what the plan declares, where that decides between algorithms.
 // - round(site, m): an fp32 operation of the kernel produced m; its error belongs to `site`.
 // - multiply(site, m, b): m <- m .* b, rounded to fp32; exact where b is 1.
 // - exp2, exp, sigmoid, softplus, rsqrt(site, m): rounded as the kernels' own; exp(0) is exact.
@@ -12,6 +13,8 @@
 // - state(operand, m): m, the result of one fused operation, stored at site `state`.
 // - dot(site, a, b, c): c <- c + a b with the operands and on the unit that the plan gives a dot
 //   site; a zero product changes nothing.
+// - vector_dot(site, a, b, c): the operands rounded to the plan's format, then fp32 fused
+//   multiply-adds.
 // - fma_dot(site, a, b, c): the same by fp32 fused multiply-adds, whatever the plan.
 //
 // ExactSites rounds nothing: at the truth scalars a form must then equal its definition.
@@ -19,8 +22,7 @@
 #include <Eigen/Core>
 #include <cmath>
 
-#include "core/format.h"
-#include "core/site.h"
+#include "core/plan.h"
 #include "oracles/scalars/real.h"
 
 namespace numgate::forms {
@@ -57,6 +59,9 @@ class ExactSites {
  public:
   using Real = Scalar;
 
+  explicit ExactSites(const Formats& formats) : formats_(formats) {}
+
+  Format format(Site site) const { return formats_[static_cast<std::size_t>(site)]; }
   void round(Site, Matrix<Real>&) {}
   void multiply(Site, Matrix<Real>& m, const Matrix<Real>& b) { m = m.cwiseProduct(b).eval(); }
   void exp2(Site, Matrix<Real>& m) {
@@ -84,6 +89,9 @@ class ExactSites {
   void dot(Site, const Operand<Real>& a, const Operand<Real>& b, Matrix<Real>& c) {
     add(a.values, b.values, c);
   }
+  void vector_dot(Site, const Operand<Real>& a, const Operand<Real>& b, Matrix<Real>& c) {
+    add(a.values, b.values, c);
+  }
   void fma_dot(Site, const Matrix<Real>& a, const Matrix<Real>& b, Matrix<Real>& c) {
     add(a, b, c);
   }
@@ -98,6 +106,8 @@ class ExactSites {
       for (Eigen::Index k = 0; k < a.cols(); ++k)
         for (Eigen::Index j = 0; j < b.cols(); ++j) c(i, j) += a(i, k) * b(k, j);
   }
+
+  Formats formats_;
 };
 
 }  // namespace numgate::forms

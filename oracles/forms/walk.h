@@ -66,6 +66,7 @@ class HeadInputs {
     };
     ChunkInputs<Real> in;
     in.v = value("v", s.V);
+    in.bounded_gate = s.gate == Gate::bounded;
     if (raw()) {
       in.q = l2_norm(sites_, key("q"), &constants_.query_scale);
       in.k = l2_norm(sites_, key("k"));

@@ -30,6 +30,7 @@ class ShadowSites {
   ShadowSites(const Plan& plan, const Draw& draw,
               std::bitset<kSiteCount> active = ~std::bitset<kSiteCount>());
 
+  Format format(Site site) const { return plan_[site]; }
   void round(Site site, M& m);
   void multiply(Site site, M& m, const M& b);
   void exp2(Site site, M& m);
@@ -41,6 +42,7 @@ class ShadowSites {
   void store(Site site, Operand& x);
   void state(Operand& s, M m);
   void dot(Site site, const Operand& a, const Operand& b, M& c);
+  void vector_dot(Site site, const Operand& a, const Operand& b, M& c);
   void fma_dot(Site site, const M& a, const M& b, M& c);
 
   // Sites that have rounded something so far.
