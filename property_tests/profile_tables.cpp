@@ -199,10 +199,13 @@ Profile release() {
           {"kda.prefill", "cp8", "tf32x3", "needle", ladder},
           {"kda.prefill", "sequential", "tf32 tf32x3", "needle",
            "T=4096,K=128 T=16384,K=128 T=65536,K=128"},
-          {"kda.prefill", "cp8", "production", "slow_decay", ladder},
+          // A rank's slice may not be longer than what the family remembers.
+          {"kda.prefill", "cp8", "production", "slow_decay",
+           "T=4096,K=128 T=16384,K=128 T=65536,K=128"},
+          {"kda.prefill", "cp32", "production", "slow_decay", "T=65536,K=128 T=262144,K=128"},
+          {"kda.prefill", "cp128", "production", "slow_decay", "T=1048576,K=128"},
           {"kda.prefill", "cp2 cp32", "production", "needle",
            "T=4096,K=128 T=16384,K=128 T=65536,K=128"},
-          {"kda.prefill", "cp32", "production", "slow_decay", "T=65536,K=128 T=1048576,K=128"},
           // Every schedule, kind of plan and family.
           {"kda.prefill", "sequential cp8", "production reference", families, "T=16384,K=128"},
           {"kda.prefill", "chunked@1000 cp2 cp32 replay@16 resume@1000", "production reference",
