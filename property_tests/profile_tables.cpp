@@ -237,7 +237,7 @@ Profile release() {
            "T=16384,H=8,K=128"},
           {"kda.gate", "sequential", "reference", "gaussian needle log_sigmoid saturated",
            "T=16384,H=8,K=128,gate=bounded T=16384,H=8,K=128,gate=plain"},
-          {"kda.beta", "sequential", "reference", "gaussian saturated", "T=1048576,H=8"},
+          {"kda.beta", "sequential", "reference", "gaussian saturated", "T=262144,H=8"},
           {"kda.conv", "sequential cp8 chunked@1000", "reference", "gaussian outlier_channels",
            "T=16384,H=2,K=128,state0=random"},
           {"kda.out_norm", "sequential", "reference", "gaussian outlier_channels tiny saturated",

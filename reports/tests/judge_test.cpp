@@ -173,7 +173,7 @@ TEST(Judge, EquivalenceUpToRounding) {
   EXPECT_TRUE(has_rule(verdict(1.0001, 0.25, 0.5), "equivalence"));
   // As declared, so the sites are those that only the schedule has.
   const auto& sites = by_control.reasons[0].sites;
-  EXPECT_NE(std::find(sites.begin(), sites.end(), "merge.dot"), sites.end());
+  EXPECT_NE(std::find(sites.begin(), sites.end(), "summary.chain"), sites.end());
   EXPECT_EQ(std::find(sites.begin(), sites.end(), "replay.dot"), sites.end());
 }
 
