@@ -217,7 +217,13 @@ Profile release() {
           {"kda.prefill", "tp8", "production reference", families, "T=4096,H=8,K=128"},
           {"kda.prefill", "cp2 cp8 cp32", "tf32x3", families, "T=4096,K=128"},
           {"kda.prefill", "sequential chunked@1000 cp2 cp8 cp32 replay@16 resume@1000",
-           "reference+inverse=tf32", families, "T=4096,K=128"},
+           "reference+inverse=tf32",
+           "gaussian needle slow_decay mixed_decay log_sigmoid strong_decay outlier_channels tiny "
+           "fla_cp_test alternating_sign ragged",
+           "T=4096,K=128"},
+          // Near-collinear keys amplify a narrow inverse beyond the budget: another site for them.
+          {"kda.prefill", "sequential chunked@1000 cp2 cp8 cp32 replay@16 resume@1000",
+           "reference+h.store=bf16", "near_collinear", "T=4096,K=128"},
           {"kda.prefill", "sequential cp8",
            "reference+w.dot=bf16 reference+h.store=fp16 reference+kv.dot=bf16 "
            "production+inverse=tf32",
