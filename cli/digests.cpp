@@ -29,7 +29,8 @@ const CaseLine kLines[] = {
      "T=200,HV=2,state0=random,cuts=1+17+81 T=90,in=f32,cuts=64"},
     {"kda.prefill", "sequential cp3", "reference production", "gaussian", "T=100,in=f32"},
     {"kda.prefill", "cp3",
-     "reference+summary.chain=bf16x3 reference+merge.dot=tf32rna reference+handoff=bf16 "
+     "tf32x3 reference+summary.chain=diag_tf32x3 reference+summary.chain=bf16x3 "
+     "reference+merge.dot=tf32rna reference+handoff=bf16 "
      "reference+h.store=fp16 reference+w.dot=bf16 reference+state=bf16 production+inverse=tf32",
      "gaussian needle", "T=100"},
     {"kda.core", "sequential cp3 decode replay@8", "reference production",

@@ -102,6 +102,10 @@ Profile quick() {
           // The same, owned up to: the contract holds, but the schedule costs more than rounding.
           {"kda.prefill/cp8/tf32/needle/T=4096,K=128/seed=42", "equivalence accuracy",
            "TF32 declared as it runs: the cut costs more than rounding"},
+          // What FLA's fix does, where a decay in fp32 is declared.
+          {"kda.prefill/cp8/reference+summary.chain=diag_tf32x3:reference+summary.chain=tf32x3/"
+           "needle/T=1024/seed=42",
+           "contract equivalence", "the decay passes through the chain's tf32x3"},
           // Single sites, where nothing else rounds coarsely.
           {"kda.prefill/cp8/reference:reference+merge.dot=tf32/needle/T=1024/seed=42", "contract",
            "one merge product in TF32"},
@@ -173,6 +177,10 @@ Profile merge() {
            "the context-parallel chain and merge run in TF32, and the error grows"},
           {"kda.prefill/cp8/tf32/needle/T=4096,K=128/seed=42", "equivalence accuracy",
            "TF32 declared as it runs: the cut costs more than rounding"},
+          {"kda.prefill/cp8/reference+summary.chain=diag_tf32x3:reference+summary.chain=tf32x3/"
+           "needle/T=4096,K=128/seed=42",
+           "contract growth equivalence accuracy",
+           "the decay passes through the chain's tf32x3, and the error grows"},
           {"kda.prefill/cp8/reference:reference+merge.dot=tf32/needle/T=4096,K=128/seed=42",
            "contract equivalence", "one merge product in TF32"},
           {"kda.prefill/cp8/reference:reference+summary.chain=tf32/needle/T=4096,K=128/seed=42",
@@ -270,6 +278,10 @@ Profile release() {
            "contract equivalence accuracy", kTf32Chain},
           {"kda.prefill/cp8/tf32/needle/T=4096,K=128/seed=42", "equivalence accuracy",
            "TF32 declared as it runs: the cut costs more than rounding"},
+          {"kda.prefill/cp8/reference+summary.chain=diag_tf32x3:reference+summary.chain=tf32x3/"
+           "needle/T=4096,K=128/seed=42",
+           "contract growth equivalence accuracy",
+           "the decay passes through the chain's tf32x3, and the error grows"},
           {"kda.prefill/cp8/tf32/needle/T=65536,K=128/seed=42", "equivalence accuracy",
            "TF32 declared as it runs: the cut costs more than rounding"},
           {"kda.prefill/cp8/reference:reference+merge.dot=tf32/needle/T=4096,K=128/seed=42",
