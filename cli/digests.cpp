@@ -68,9 +68,9 @@ std::vector<Case> digest_spread() {
     const std::string stage = c.stage + " ";
     bool new_to_us = false;
     for (const std::string& what :
-         {c.schedule.text(), c.plan.text(),
-          fmt::format("{} {}", static_cast<int>(c.schedule.kind), c.plan.text()),
-          fmt::format("K={} V={}", s.K, s.V), fmt::format("in {}", static_cast<int>(s.in)),
+         {c.schedule.text(), fmt::format("{} {}", static_cast<int>(c.schedule.kind), c.plan.text()),
+          // What kernels are built or chosen for.
+          fmt::format("{} {} {} {}", c.plan.text(), s.K, s.V, static_cast<int>(s.in)),
           fmt::format("gate {}", static_cast<int>(s.gate)), fmt::format("grouped {}", s.H < s.HV)})
       new_to_us |= seen.insert(stage + what).second;
     if (new_to_us) kept.push_back(c);
