@@ -3,12 +3,14 @@
 // state.
 #pragma once
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "oracles/forms/sites.h"
 
 namespace numgate::forms {
 
-inline constexpr Eigen::Index kChunk = 64, kSubChunk = 16;
+inline constexpr Index kChunk = 64, kSubChunk = 16;
 
 // Constants that a kernel keeps in fp32.
 template <class Real>
@@ -16,7 +18,7 @@ struct Constants {
   Real log2e, query_scale;  // log2(e), K^-1/2
 
   template <class Sites>
-  static Constants make(Sites& sites, Eigen::Index K) {
+  static Constants make(Sites& sites, Index K) {
     using std::sqrt;
     return {sites.constant(Site::cumsum, log2_of_e<Real>()),
             sites.constant(Site::norm, Real(sqrt(Real(1.0) / Real(double(K)))))};
@@ -24,43 +26,41 @@ struct Constants {
 };
 
 // n tokens of one head after the scalar stages: qhat (scaled), khat, g [n K], v [n V], beta [n 1].
-template <class Real>
+template <class M>
 struct ChunkInputs {
-  Matrix<Real> q, k, v, g, beta;
-  Eigen::Index tokens() const { return q.rows(); }
+  M q, k, v, g, beta;
+  NUMGATE_HOST_DEVICE Index tokens() const { return q.rows(); }
 };
 
 // What a chunk is to the state: o = Qg S + Aqk (U - W S), S <- Diag(gamma) S + Kg^T (U - W S).
-template <class Real>
+template <class M>
 struct ChunkOperands {
-  Operand<Real> U, W;          // [n V], [n K]
-  Operand<Real> KgT, Qg, Aqk;  // [K n], [n K], [n n] lower triangular
-  Operand<Real> gamma;         // [K 1]
+  Operand<M> U, W;          // [n V], [n K]
+  Operand<M> KgT, Qg, Aqk;  // [K n], [n K], [n n] lower triangular
+  Operand<M> gamma;         // [K 1]
 };
 
-template <class Real>
+template <class M>
 struct Products {
-  Matrix<Real> kk, qk;  // beta_i k_i . k_j decayed for i > j; q_i . k_j decayed for i >= j
+  M kk, qk;  // beta_i k_i . k_j decayed for i > j; q_i . k_j decayed for i >= j
 };
 
 // k k^T and q k^T with every pair's decay. Only differences of G with i >= j are exponentiated, so
 // nothing overflows: off the diagonal both sides refer to the first row of the left block.
 template <class Sites>
-Products<typename Sites::Real> decayed_products(Sites& sites,
-                                                const ChunkInputs<typename Sites::Real>& in,
-                                                const Matrix<typename Sites::Real>& G) {
-  using Real = typename Sites::Real;
-  using M = Matrix<Real>;
-  const Eigen::Index n = in.tokens(), K = in.k.cols();
-  Products<Real> out{M::Zero(n, n), M::Zero(n, n)};
+NUMGATE_HOST_DEVICE Products<typename Sites::M> decayed_products(
+    Sites& sites, const ChunkInputs<typename Sites::M>& in, const typename Sites::M& G) {
+  using M = typename Sites::M;
+  const Index n = in.tokens(), K = in.k.cols();
+  Products<M> out{M::Zero(n, n), M::Zero(n, n)};
   const M kT = in.k.transpose(), GT = G.transpose();
-  for (Eigen::Index n0 = 0; n0 < n; n0 += kSubChunk) {
-    const Eigen::Index rows = std::min(kSubChunk, n - n0);
+  for (Index n0 = 0; n0 < n; n0 += kSubChunk) {
+    const Index rows = std::min(kSubChunk, n - n0);
     if (n0 > 0) {
       M decay = G.middleRows(n0, rows) - G.row(n0).replicate(rows, 1);
       sites.round(Site::cumsum, decay);
       sites.exp2(Site::akk_dot, decay);
-      Operand<Real> a{in.k.middleRows(n0, rows)}, qa{in.q.middleRows(n0, rows)}, b{kT.leftCols(n0)};
+      Operand<M> a{in.k.middleRows(n0, rows)}, qa{in.q.middleRows(n0, rows)}, b{kT.leftCols(n0)};
       sites.multiply(Site::akk_dot, a.values, decay);
       sites.multiply(Site::aqk_dot, qa.values, decay);
       M growth = GT.col(n0).replicate(1, n0) - GT.leftCols(n0);
@@ -73,12 +73,12 @@ Products<typename Sites::Real> decayed_products(Sites& sites,
       out.kk.block(n0, 0, rows, n0) = kk;
       out.qk.block(n0, 0, rows, n0) = qk;
     }
-    for (Eigen::Index i = n0; i < n0 + rows; ++i) {
-      const Eigen::Index cols = i - n0 + 1;
+    for (Index i = n0; i < n0 + rows; ++i) {
+      const Index cols = i - n0 + 1;
       M decay = GT.col(i).replicate(1, cols) - GT.middleCols(n0, cols);
       sites.round(Site::cumsum, decay);
       sites.exp2(Site::diag_dot, decay);
-      Operand<Real> left{M(2, K)}, right{kT.middleCols(n0, cols)};
+      Operand<M> left{M(2, K)}, right{kT.middleCols(n0, cols)};
       left.values.row(0) = in.k.row(i);
       left.values.row(1) = in.q.row(i);
       sites.multiply(Site::diag_dot, right.values, decay);
@@ -96,22 +96,21 @@ Products<typename Sites::Real> decayed_products(Sites& sites,
 // (I + A)^-1 for strictly lower triangular A: forward substitution in blocks of 16, then block
 // rows.
 template <class Sites>
-Matrix<typename Sites::Real> unit_lower_inverse(Sites& sites,
-                                                const Matrix<typename Sites::Real>& A) {
-  using M = Matrix<typename Sites::Real>;
-  const Eigen::Index n = A.rows();
+NUMGATE_HOST_DEVICE typename Sites::M unit_lower_inverse(Sites& sites, const typename Sites::M& A) {
+  using M = typename Sites::M;
+  const Index n = A.rows();
   M T = M::Zero(n, n);  // without its diagonal of ones, whose products are exact, until the end
-  for (Eigen::Index n0 = 0; n0 < n; n0 += kSubChunk) {
-    const Eigen::Index rows = std::min(kSubChunk, n - n0);
-    for (Eigen::Index i = 1; i < rows; ++i) {
+  for (Index n0 = 0; n0 < n; n0 += kSubChunk) {
+    const Index rows = std::min(kSubChunk, n - n0);
+    for (Index i = 1; i < rows; ++i) {
       M row = A.block(n0 + i, n0, 1, i);
       sites.fma_dot(Site::inverse, row.eval(), T.block(n0, n0, i, i), row);
       T.block(n0 + i, n0, 1, i) = -row;
     }
   }
   T.diagonal().setOnes();
-  for (Eigen::Index n0 = kSubChunk; n0 < n; n0 += kSubChunk) {
-    const Eigen::Index rows = std::min(kSubChunk, n - n0);
+  for (Index n0 = kSubChunk; n0 < n; n0 += kSubChunk) {
+    const Index rows = std::min(kSubChunk, n - n0);
     M X = M::Zero(rows, n0), Y = M::Zero(rows, n0);
     sites.dot(Site::inverse, {A.block(n0, 0, rows, n0)}, {T.topLeftCorner(n0, n0)}, X);
     sites.dot(Site::inverse, {T.block(n0, n0, rows, rows)}, {X}, Y);
@@ -121,21 +120,20 @@ Matrix<typename Sites::Real> unit_lower_inverse(Sites& sites,
 }
 
 template <class Sites>
-ChunkOperands<typename Sites::Real> chunk_operands(Sites& sites,
-                                                   const Constants<typename Sites::Real>& constants,
-                                                   const ChunkInputs<typename Sites::Real>& in) {
-  using Real = typename Sites::Real;
-  using M = Matrix<Real>;
-  const Eigen::Index n = in.tokens(), K = in.k.cols(), V = in.v.cols();
-  ChunkOperands<Real> out;
+NUMGATE_HOST_DEVICE ChunkOperands<typename Sites::M> chunk_operands(
+    Sites& sites, const Constants<typename Sites::Real>& constants,
+    const ChunkInputs<typename Sites::M>& in) {
+  using M = typename Sites::M;
+  const Index n = in.tokens(), K = in.k.cols(), V = in.v.cols();
+  ChunkOperands<M> out;
 
   M gl = in.g * constants.log2e, G(n, K);
   sites.round(Site::cumsum, gl);
   M sum = M::Zero(1, K);
-  for (Eigen::Index r = 0; r < n; ++r) {
+  for (Index r = 0; r < n; ++r) {
     sum += gl.row(r);
     if (r > 0) sites.round(Site::cumsum, sum);  // 0 + x is exact
-    Operand<Real> kept{sum};
+    Operand<M> kept{sum};
     sites.store(Site::cumsum, kept);
     sum = kept.values;
     G.row(r) = sum;
@@ -144,14 +142,14 @@ ChunkOperands<typename Sites::Real> chunk_operands(Sites& sites,
   auto [kk, qk] = decayed_products(sites, in, G);
   out.Aqk.values = std::move(qk);
   sites.store(Site::aqk_store, out.Aqk);
-  const Operand<Real> T{unit_lower_inverse(sites, kk)};
+  const Operand<M> T{unit_lower_inverse(sites, kk)};
 
   M decay = G, to_end = G.row(n - 1).replicate(n, 1) - G;
   sites.exp2(Site::qg_store, decay);
   sites.round(Site::cumsum, to_end);
   sites.exp2(Site::kg_store, to_end);
 
-  Operand<Real> bv{in.v}, bk{in.k};
+  Operand<M> bv{in.v}, bk{in.k};
   const M beta_v = in.beta.replicate(1, V), beta_k = in.beta.replicate(1, K);
   sites.multiply(Site::u_dot, bv.values, beta_v);
   sites.multiply(Site::w_dot, bk.values, beta_k);
@@ -179,16 +177,15 @@ ChunkOperands<typename Sites::Real> chunk_operands(Sites& sites,
 
 // S [K V] through one chunk; `o` [n V] is the output before its cast, or null where none is wanted.
 template <class Sites>
-void state_pass(Sites& sites, const ChunkOperands<typename Sites::Real>& c,
-                Operand<typename Sites::Real>& S, Matrix<typename Sites::Real>* o) {
-  using Real = typename Sites::Real;
-  using M = Matrix<Real>;
-  const Eigen::Index n = c.U.values.rows(), V = c.U.values.cols();
-  Operand<Real> h = S;
+NUMGATE_HOST_DEVICE void state_pass(Sites& sites, const ChunkOperands<typename Sites::M>& c,
+                                    Operand<typename Sites::M>& S, typename Sites::M* o) {
+  using M = typename Sites::M;
+  const Index n = c.U.values.rows(), V = c.U.values.cols();
+  Operand<M> h = S;
   sites.store(Site::h_store, h);
   M ws = M::Zero(n, V);
   sites.dot(Site::ws_dot, c.W, h, ws);
-  Operand<Real> v_new{c.U.values - ws};
+  Operand<M> v_new{c.U.values - ws};
   sites.round(Site::vnew_store, v_new.values);
   sites.store(Site::vnew_store, v_new);
   if (o) {

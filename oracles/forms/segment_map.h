@@ -4,47 +4,61 @@
 
 namespace numgate::forms {
 
-template <class Real>
+template <class Matrix>
 struct SegmentMap {
-  Operand<Real> M, B;  // [K K], [K V]
+  Operand<Matrix> M, B;  // [K K], [K V]
 
-  static SegmentMap identity(Eigen::Index K, Eigen::Index V) {
-    return {{Matrix<Real>::Identity(K, K)}, {Matrix<Real>::Zero(K, V)}};
+  static SegmentMap identity(Index K, Index V) {
+    return {{Matrix::Identity(K, K)}, {Matrix::Zero(K, V)}};
   }
 };
 
-// The map of a segment that one more chunk has joined.
+// A chunk's own matrix Diag(gamma) - Kg^T W [K K].
 template <class Sites>
-void extend(Sites& sites, const ChunkOperands<typename Sites::Real>& c,
-            SegmentMap<typename Sites::Real>& map) {
-  using Real = typename Sites::Real;
-  const Eigen::Index K = map.M.values.rows();
-  state_pass<Sites>(sites, c, map.B, nullptr);
-  Matrix<Real> D = Matrix<Real>::Zero(K, K);
+NUMGATE_HOST_DEVICE Operand<typename Sites::M> chunk_matrix(
+    Sites& sites, const ChunkOperands<typename Sites::M>& c) {
+  using M = typename Sites::M;
+  const Index K = c.KgT.values.rows();
+  M D = M::Zero(K, K);
   sites.dot(Site::summary_kw, c.KgT, c.W, D);
-  Operand<Real> chunk{-D};
+  Operand<M> chunk{-D};
   chunk.values.diagonal() += c.gamma.values.col(0);
-  Matrix<Real> diagonal = chunk.values.diagonal();  // off it, 0 - D is exact
+  M diagonal = chunk.values.diagonal();  // off it, 0 - D is exact
   sites.round(Site::summary_kw, diagonal);
   chunk.values.diagonal() = diagonal;
-  Matrix<Real> next = Matrix<Real>::Zero(K, K);
-  sites.dot(Site::summary_chain, chunk, map.M, next);
-  map.M = {std::move(next)};
+  return chunk;
+}
+
+// A segment's matrix M, or columns of it, after one more chunk.
+template <class Sites>
+NUMGATE_HOST_DEVICE void chain(Sites& sites, const Operand<typename Sites::M>& chunk,
+                               Operand<typename Sites::M>& M) {
+  using Matrix = typename Sites::M;
+  Matrix next = Matrix::Zero(M.values.rows(), M.values.cols());
+  sites.dot(Site::summary_chain, chunk, M, next);
+  M = {std::move(next)};
+}
+
+// The map of a segment that one more chunk has joined.
+template <class Sites>
+void extend(Sites& sites, const ChunkOperands<typename Sites::M>& c,
+            SegmentMap<typename Sites::M>& map) {
+  state_pass<Sites>(sites, c, map.B, nullptr);
+  chain(sites, chunk_matrix(sites, c), map.M);
 }
 
 // What a rank sends: its map in the format of `handoff`.
 template <class Sites>
-void publish(Sites& sites, SegmentMap<typename Sites::Real>& map) {
+void publish(Sites& sites, SegmentMap<typename Sites::M>& map) {
   sites.store(Site::handoff, map.M);
   sites.store(Site::handoff, map.B);
 }
 
 // F <- M F + B.
 template <class Sites>
-void merge(Sites& sites, const SegmentMap<typename Sites::Real>& map,
-           Operand<typename Sites::Real>& F) {
-  using Real = typename Sites::Real;
-  Operand<Real> next{Matrix<Real>::Zero(F.values.rows(), F.values.cols())};
+void merge(Sites& sites, const SegmentMap<typename Sites::M>& map, Operand<typename Sites::M>& F) {
+  using M = typename Sites::M;
+  Operand<M> next{M::Zero(F.values.rows(), F.values.cols())};
   sites.dot(Site::merge_dot, map.M, F, next.values);
   next.values += map.B.values;
   sites.round(Site::merge_dot, next.values);

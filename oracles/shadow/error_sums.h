@@ -7,7 +7,7 @@
 
 #include "core/case_id.h"
 #include "core/profile.h"
-#include "oracles/forms/sites.h"
+#include "oracles/forms/matrix.h"
 #include "oracles/truth.h"
 
 namespace numgate::shadow {
