@@ -55,7 +55,7 @@ NUMGATE_HOST_DEVICE Products<typename Sites::M> decayed_products(
   Products<M> out{M::Zero(n, n), M::Zero(n, n)};
   const M kT = in.k.transpose(), GT = G.transpose();
   for (Index n0 = 0; n0 < n; n0 += kSubChunk) {
-    const Index rows = std::min(kSubChunk, n - n0);
+    const Index rows = std::min(Index{kSubChunk}, n - n0);
     if (n0 > 0) {
       M decay = G.middleRows(n0, rows) - G.row(n0).replicate(rows, 1);
       sites.round(Site::cumsum, decay);
@@ -101,7 +101,7 @@ NUMGATE_HOST_DEVICE typename Sites::M unit_lower_inverse(Sites& sites, const typ
   const Index n = A.rows();
   M T = M::Zero(n, n);  // without its diagonal of ones, whose products are exact, until the end
   for (Index n0 = 0; n0 < n; n0 += kSubChunk) {
-    const Index rows = std::min(kSubChunk, n - n0);
+    const Index rows = std::min(Index{kSubChunk}, n - n0);
     for (Index i = 1; i < rows; ++i) {
       M row = A.block(n0 + i, n0, 1, i);
       sites.fma_dot(Site::inverse, row.eval(), T.block(n0, n0, i, i), row);
@@ -110,7 +110,7 @@ NUMGATE_HOST_DEVICE typename Sites::M unit_lower_inverse(Sites& sites, const typ
   }
   T.diagonal().setOnes();
   for (Index n0 = kSubChunk; n0 < n; n0 += kSubChunk) {
-    const Index rows = std::min(kSubChunk, n - n0);
+    const Index rows = std::min(Index{kSubChunk}, n - n0);
     M X = M::Zero(rows, n0), Y = M::Zero(rows, n0);
     sites.dot(Site::inverse, {A.block(n0, 0, rows, n0)}, {T.topLeftCorner(n0, n0)}, X);
     sites.dot(Site::inverse, {T.block(n0, n0, rows, rows)}, {X}, Y);

@@ -100,8 +100,10 @@ class RoundingSites {
     else
       arithmetic_.add_product(a, b, c);
   }
-  NUMGATE_HOST_DEVICE void dot(Site site, const Operand& a, const Operand& b, M& c) {
+  NUMGATE_HOST_DEVICE NUMGATE_NOINLINE void dot(Site site, const Operand& a, const Operand& b,
+                                                M& c) {
     const Format f = plan(site);
+    M x, y;  // the operands as this dot reads them, where they differ
     const bool vector_unit = f == Format::ieee || site == Site::diag_dot ||
                              site == Site::decode_dot || site == Site::replay_dot;
     if (!rounds(site) || !arithmetic_.all_finite(a.values) || !arithmetic_.all_finite(b.values)) {
@@ -110,10 +112,10 @@ class RoundingSites {
       if (holds(f, a.stored) && holds(f, b.stored))
         fma_dot(site, a.values, b.values, c);
       else
-        fma_dot(site, operand(site, f, left, a), operand(site, f, right, b), c);
+        fma_dot(site, operand(site, f, left, a, x), operand(site, f, right, b, y), c);
     } else if (info(f).pieces == 1) {
-      const M x = operand(site, f, left, a), y = operand(site, f, right, b);
-      const M* const pieces[][2] = {{&x, &y}};
+      const M& narrow_a = operand(site, f, left, a, x);
+      const M* const pieces[][2] = {{&narrow_a, &operand(site, f, right, b, y)}};
       arithmetic_.tensor_core(pieces, info(f), c);
     } else {
       // hi + lo: hi as the hardware rounds it, in every draw, because lo makes up for it; what is
@@ -161,10 +163,11 @@ class RoundingSites {
   NUMGATE_HOST_DEVICE void elementary_error(Site site, M& m, double amplitude) {
     if (rounds(site)) round_as(Format::ieee, site, elementary, m, table_.emulate ? 1 : amplitude);
   }
-  NUMGATE_HOST_DEVICE M operand(Site site, Format f, Role role, const Operand& x) {
-    M m = x.values;
-    if (!holds(f, x.stored)) round_as(f, site, role, m);
-    return m;
+  NUMGATE_HOST_DEVICE const M& operand(Site site, Format f, Role role, const Operand& x, M& space) {
+    if (holds(f, x.stored)) return x.values;
+    space = x.values;
+    round_as(f, site, role, space);
+    return space;
   }
   NUMGATE_HOST_DEVICE HighLow split(Site site, Format piece, Role role, const Operand& x) {
     HighLow out{x.values, M::Zero(x.values.rows(), x.values.cols())};
