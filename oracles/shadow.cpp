@@ -33,7 +33,7 @@ static Sums run_draws(const Case& c, const Plan& plan, const TensorMap& inputs, 
   for (const auto& name : judged_outputs(c))
     sums.emplace(name, ErrorSums(c, name, truth, options.draws));
   SiteSet rounded;
-  if (options.device == Device::cuda && team::on_device(c)) {
+  if (options.device == ShadowDevice::cuda && team::on_device(c)) {
     team::add_draws(*team::cuda_shadow_device(), c, plan, inputs, truth, options, active, sums,
                     rounded);
   } else {

@@ -16,14 +16,14 @@ namespace numgate {
 
 struct Truth;  // oracles/truth.h
 
-enum class Device : std::uint8_t { cpu, cuda };
+enum class ShadowDevice : std::uint8_t { cpu, cuda };
 
 struct ShadowOptions {
   int draws = 8;    // in each of the two modes; at least 2, at most kMaxDraws
   int threads = 0;  // 0: OpenMP's default. The result does not depend on it
   // Where the walks of kda.prefill and kda.core run; the other stages always do on the CPU. Mode D
   // gives the same numbers on both, mode I others of the same distribution.
-  Device device = Device::cpu;
+  ShadowDevice device = ShadowDevice::cpu;
   // Called now and then with the share done, never by two threads at once.
   std::function<void(double)> progress = {};
 };

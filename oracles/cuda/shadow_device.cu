@@ -28,9 +28,9 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 }
 
-class CudaShadowDevice : public ShadowDevice {
+class CudaTeamDevice : public TeamDevice {
  public:
-  CudaShadowDevice() {
+  CudaTeamDevice() {
     int devices = 0;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
       throw UsageError("device", "cuda", "is not there: this machine has no GPU");
@@ -40,7 +40,7 @@ class CudaShadowDevice : public ShadowDevice {
     check(cudaMalloc(&arenas_, static_cast<std::size_t>(blocks_) * kArena * sizeof(double)),
           "memory of the teams");
   }
-  ~CudaShadowDevice() override { cudaFree(arenas_); }
+  ~CudaTeamDevice() override { cudaFree(arenas_); }
 
   void* allocate(std::size_t bytes) override {
     void* p = nullptr;
@@ -73,6 +73,6 @@ class CudaShadowDevice : public ShadowDevice {
 
 }  // namespace
 
-std::unique_ptr<ShadowDevice> cuda_shadow_device() { return std::make_unique<CudaShadowDevice>(); }
+std::unique_ptr<TeamDevice> cuda_shadow_device() { return std::make_unique<CudaTeamDevice>(); }
 
 }  // namespace numgate::team

@@ -10,9 +10,9 @@ struct AdvanceStates;
 struct RowErrors;
 
 // Operations follow one another in the order of the calls; run() may return before its task ends.
-class ShadowDevice {
+class TeamDevice {
  public:
-  virtual ~ShadowDevice() = default;
+  virtual ~TeamDevice() = default;
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void release(void* p) noexcept = 0;
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
@@ -25,6 +25,6 @@ class ShadowDevice {
 
 // The GPU of this machine. Raises UsageError where there is none, or the build has no CUDA; and
 // std::runtime_error, from any operation, where CUDA fails.
-std::unique_ptr<ShadowDevice> cuda_shadow_device();
+std::unique_ptr<TeamDevice> cuda_shadow_device();
 
 }  // namespace numgate::team

@@ -22,10 +22,10 @@ constexpr std::int64_t kSlabBlocks = 2048;  // walks times chunks; 1 GiB of oper
 template <class T>
 class DeviceArray {
  public:
-  DeviceArray(ShadowDevice& device, std::size_t n)
+  DeviceArray(TeamDevice& device, std::size_t n)
       : device_(device),
         data_(static_cast<T*>(device.allocate(std::max<std::size_t>(n, 1) * sizeof(T)))) {}
-  DeviceArray(ShadowDevice& device, const std::vector<T>& values)
+  DeviceArray(TeamDevice& device, const std::vector<T>& values)
       : DeviceArray(device, values.size()) {
     upload(values.data(), values.size());
   }
@@ -38,12 +38,12 @@ class DeviceArray {
   void download(T* to, std::size_t n) const { device_.download(to, data_, n * sizeof(T)); }
 
  private:
-  ShadowDevice& device_;
+  TeamDevice& device_;
   T* data_;
 };
 
 // The widest slices that keep the device busy, at least 8 columns.
-int slices_of(const ShadowDevice& device, std::int64_t walks, std::int64_t V) {
+int slices_of(const TeamDevice& device, std::int64_t walks, std::int64_t V) {
   int slices = 1;
   while (walks * slices < device.blocks() && V / (2 * slices) >= 8) slices *= 2;
   return slices;
@@ -52,7 +52,7 @@ int slices_of(const ShadowDevice& device, std::int64_t walks, std::int64_t V) {
 // Token rows [first, first + tokens) of a tensor on the device.
 class TokenRows {
  public:
-  TokenRows(ShadowDevice& device, forms::Elements& whole, std::int64_t width, std::int64_t tokens)
+  TokenRows(TeamDevice& device, forms::Elements& whole, std::int64_t width, std::int64_t tokens)
       : whole_(whole),
         row_(width * static_cast<std::int64_t>(size_of(whole.dtype))),
         width_(width),
@@ -86,7 +86,7 @@ using HostWalk = RecurrenceWalk<ShadowSites, Emit>;
 // The steps of forms::follow_schedule for all walks at once.
 class Walks {
  public:
-  Walks(ShadowDevice& device, const Case& c, const TensorMap& inputs, const Truth& truth,
+  Walks(TeamDevice& device, const Case& c, const TensorMap& inputs, const Truth& truth,
         const ShadowOptions& options, shadow::Sums& sums,
         std::vector<std::unique_ptr<ShadowSites>>& sites, std::int64_t sequence,
         shadow::Progress& progress)
@@ -286,7 +286,7 @@ class Walks {
     error_tokens_ = 0;
   }
 
-  ShadowDevice& device_;
+  TeamDevice& device_;
   const Case& case_;
   const TruthTensor& truth_;
   int threads_;
@@ -313,15 +313,9 @@ class Walks {
 
 }  // namespace
 
-#if !defined(NUMGATE_WITH_CUDA)
-std::unique_ptr<ShadowDevice> cuda_shadow_device() {
-  throw UsageError("device", "cuda", "is not part of this build");
-}
-#endif
-
 bool on_device(const Case& c) { return c.stage == "kda.prefill" || c.stage == "kda.core"; }
 
-void add_draws(ShadowDevice& device, const Case& c, const Plan& plan, const TensorMap& inputs,
+void add_draws(TeamDevice& device, const Case& c, const Plan& plan, const TensorMap& inputs,
                const Truth& truth, const ShadowOptions& options, shadow::SiteSet active,
                shadow::Sums& sums, shadow::SiteSet& used) {
   const std::int64_t walks = c.shape.HV * 2 * options.draws;

@@ -12,7 +12,7 @@ bool on_device(const Case& c);
 // Chunks run on the device; what happens between segments (fold, merge) and token by token on the
 // host, in the same text as all of the host's shadow. Mode D gives the host's numbers up to double
 // rounding of the elementary functions, mode I others of the same distribution.
-void add_draws(ShadowDevice& device, const Case& c, const Plan& plan, const TensorMap& inputs,
+void add_draws(TeamDevice& device, const Case& c, const Plan& plan, const TensorMap& inputs,
                const Truth& truth, const ShadowOptions& options, shadow::SiteSet active,
                shadow::Sums& sums, shadow::SiteSet& used);
 

@@ -11,7 +11,7 @@
 
 namespace numgate::team {
 
-class HostTeam : public ShadowDevice {
+class HostTeam : public TeamDevice {
  public:
   explicit HostTeam(int threads) : threads_(threads), memory_(kArena) {}
 

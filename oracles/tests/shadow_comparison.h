@@ -32,7 +32,7 @@ inline TensorMap recurrence_inputs(const Case& c) {
   return in;
 }
 
-inline std::map<std::string, TensorShadow> shadow_on(team::ShadowDevice& device, const Case& c,
+inline std::map<std::string, TensorShadow> shadow_on(team::TeamDevice& device, const Case& c,
                                                      const TensorMap& inputs, const Truth& truth,
                                                      const ShadowOptions& options,
                                                      shadow::SiteSet& used) {
