@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cli/checkpoint.h"
+#include "cli/cost.h"
 #include "cli/group.h"
 #include "cli/machine.h"
 #include "cli/progress.h"
@@ -60,7 +61,41 @@ std::string ladder_key(const Case& c) {
   return any.id();
 }
 
+// The smallest T of each ladder.
+std::map<std::string, std::int64_t> smallest_lengths(const std::vector<Work>& work) {
+  std::map<std::string, std::int64_t> smallest;
+  for (const Work& w : work) {
+    auto& T = smallest.try_emplace(ladder_key(w.c), w.c.shape.T).first->second;
+    T = std::min(T, w.c.shape.T);
+  }
+  return smallest;
+}
+
+const std::string& oracle_of(const CampaignOptions& o) {
+  return o.oracle.empty() ? o.backend : o.oracle;
+}
+
 }  // namespace
+
+void print_plan(const CampaignOptions& o) {
+  Report unused;
+  const std::vector<Work> work = plan_work(o, unused);
+  const auto smallest = smallest_lengths(work);
+  CostModel model(oracle_of(o) == "cuda");
+  Timing sum;
+  const auto line = [](const Timing& t, double total, const std::string& what) {
+    fmt::print("{:>8.1f} {:>8.1f} {:>8.1f} {:>8.1f} {:>8.1f}  {:>8.1f}  {}\n", t.inputs, t.kernels,
+               t.truth, t.shadow, t.judge, total, what);
+  };
+  fmt::print("{:>8} {:>8} {:>8} {:>8} {:>8}  {:>8}  case (expected seconds, and their sum)\n",
+             "inputs", "kernels", "truth", "shadow", "judge", "sum");
+  for (const Work& w : work) {
+    const Timing t = model.next(w.c, smallest.at(ladder_key(w.c)) == w.c.shape.T);
+    sum += t;
+    line(t, sum.total(), (w.is_control ? "control " : "") + w.c.id());
+  }
+  line(sum, sum.total(), fmt::format("{} cells", work.size()));
+}
 
 void write_report(const Report& report, const std::filesystem::path& out) {
   write_file_atomically(out / "report.html", render_html(report));
@@ -86,20 +121,20 @@ Report run_campaign(const CampaignOptions& o) {
 
   const std::vector<Work> work = plan_work(o, report);
   const auto backend = make_backend(o.backend);
-  Checkpoint checkpoint(o.out,
-                        fmt::format("numgate {} {} {} target {} policy {}", kToolVersion,
-                                    report.git_commit, o.backend, report.policy.target_context,
-                                    o.policy_file.empty() ? "default" : o.policy_file),
-                        o.resume);
+  report.device = backend->device();
+  report.driver = backend->driver();
+  report.toolkit = backend->toolkit();
+  Checkpoint checkpoint(
+      o.out,
+      fmt::format("numgate {} {} {} oracle {} target {} policy {}", kToolVersion, report.git_commit,
+                  o.backend, oracle_of(o), report.policy.target_context,
+                  o.policy_file.empty() ? "default" : o.policy_file),
+      o.resume);
   for (const char* old : {"report.json", "report.html", "junit.xml", "summary.md"})
     std::filesystem::remove(o.out / old);
 
   Progress progress(o.quiet);
-  std::map<std::string, std::int64_t> smallest;
-  for (const Work& w : work) {
-    auto& T = smallest.try_emplace(ladder_key(w.c), w.c.shape.T).first->second;
-    T = std::min(T, w.c.shape.T);
-  }
+  const auto smallest = smallest_lengths(work);
   std::unique_ptr<Group> group;
   std::string group_key;
   std::size_t done = 0;
@@ -123,20 +158,23 @@ Report run_campaign(const CampaignOptions& o) {
     if (group_key != w.c.group()) {
       group_key = w.c.group();
       GroupOptions options;
+      options.oracle = oracle_of(o);
       options.progress = step;
       group = std::make_unique<Group>(w.c, *backend, options);
     }
     group->set_progress(step);
     CellResult cell;
     try {
-      CellEvidence evidence = group->evidence(w.c, smallest.at(ladder_key(w.c)) == w.c.shape.T);
-      evidence.seconds = seconds_since(cell_start);
-      cell = judge(evidence, report.policy);
+      const bool twice = smallest.at(ladder_key(w.c)) == w.c.shape.T;
+      cell = judge(group->evidence(w.c, twice), report.policy);
     } catch (const UsageError&) {
       throw;
     } catch (const std::exception& e) {
-      cell = unjudged(w.c, "internal", e.what(), seconds_since(cell_start));
+      cell = unjudged(w.c, "internal", e.what());
     }
+    cell.seconds = seconds_since(cell_start);
+    cell.timing = group->take_timing();
+    cell.timing.judge = cell.seconds - cell.timing.total();
     checkpoint.add(cell);
     report.cells.push_back(std::move(cell));
     ++done;

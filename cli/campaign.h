@@ -10,6 +10,7 @@ namespace numgate {
 
 struct CampaignOptions {
   std::string profile = "quick", backend = "cpu", command;
+  std::string oracle;  // where truth and shadow are computed; empty: as the backend
   std::vector<std::string> globs;
   std::filesystem::path out = "out";
   std::string policy_file;  // empty: the compiled-in policy
@@ -24,6 +25,10 @@ struct CampaignOptions {
 // finished cells go to out/cells.jsonl as they come, where --resume finds them. Raises UsageError
 // before any work.
 Report run_campaign(const CampaignOptions& options);
+
+// What the campaign would run, in order, with the seconds that each cell is expected to take
+// (cli/cost.h), and their sum.
+void print_plan(const CampaignOptions& options);
 
 // The four files.
 void write_report(const Report& report, const std::filesystem::path& out);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/errors.h"
 #include "partitioning/run.h"
@@ -55,6 +56,25 @@ std::vector<Case> digest_cases() {
   for (const CaseLine& line : kLines)
     for (Case& c : expand(line, kSeed)) cases.push_back(std::move(c));
   return cases;
+}
+
+std::vector<Case> digest_spread() {
+  std::set<std::string> seen;
+  std::vector<Case> kept;
+  for (const Case& c : digest_cases()) {
+    const Shape& s = c.shape;
+    if (s.HV > 8) continue;
+    const std::string stage = c.stage + " ";
+    bool new_to_us = false;
+    for (const std::string& what :
+         {c.schedule.text(), c.plan.text(),
+          fmt::format("{} {}", static_cast<int>(c.schedule.kind), c.plan.text()),
+          fmt::format("K={} V={}", s.K, s.V), fmt::format("in {}", static_cast<int>(s.in)),
+          fmt::format("gate {}", static_cast<int>(s.gate)), fmt::format("grouped {}", s.H < s.HV)})
+      new_to_us |= seen.insert(stage + what).second;
+    if (new_to_us) kept.push_back(c);
+  }
+  return kept;
 }
 
 std::string digest(const Case& c, kernels::Backend& backend) {

@@ -1,5 +1,6 @@
 #include "cli/group.h"
 
+#include <chrono>
 #include <cmath>
 
 #include "core/errors.h"
@@ -9,10 +10,40 @@ namespace {
 
 constexpr double kLargestRadius = 0x1p-20;  // of the shadow; DESIGN 7
 
+// Adds the time of its scope to one part.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+  ~Stopwatch() {
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  double& seconds_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 // Outputs that are copied rather than computed: judged by their bits.
 bool is_copy(const std::string& tensor) { return tensor == "conv_state"; }
 
 }  // namespace
+
+std::string shadow_key(const Case& c, const Plan& declared) {
+  // A recurrence that is not cut has none of the sites that a cut adds.
+  const bool whole = c.schedule.kind == ScheduleKind::sequential &&
+                     (c.stage == "kda.prefill" || c.stage == "kda.core");
+  std::string key = c.schedule.text() + "/";
+  for (Format f : (whole ? declared.schedule_sites_at_ieee() : declared).formats)
+    key += static_cast<char>('a' + static_cast<int>(f));
+  return key;
+}
+
+std::optional<Plan> schedule_shadow_plan(const Case& c) {
+  const Plan ieee = c.plan.declared.schedule_sites_at_ieee();
+  if (ieee.formats == c.plan.declared.formats || equivalence(c.schedule) != Equivalence::R)
+    return std::nullopt;
+  return ieee;
+}
 
 Group::Group(const Case& any, kernels::Backend& backend, GroupOptions options)
     : any_(any), backend_(backend), options_(std::move(options)) {}
@@ -20,6 +51,7 @@ Group::Group(const Case& any, kernels::Backend& backend, GroupOptions options)
 const TensorMap& Group::inputs() {
   if (!inputs_) {
     options_.progress("inputs", 0);
+    const Stopwatch watch(timing_.inputs);
     inputs_ = generate(any_);
   }
   return *inputs_;
@@ -31,8 +63,10 @@ const Truth& Group::truth() {
     TruthOptions o;
     o.keep_low = options_.keep_low;
     o.progress = [&](double f) { options_.progress("truth", f); };
+    const TensorMap& in = inputs();
+    const Stopwatch watch(timing_.truth);
     try {
-      truth_ = compute_truth(any_, inputs(), o);
+      truth_ = compute_truth(any_, in, o);
     } catch (const OracleError& e) {
       truth_failure_ = e.what();
       throw;
@@ -46,20 +80,24 @@ const TruthTensor& Group::truth_of(const std::string& tensor) {
 }
 
 const std::map<std::string, TensorShadow>& Group::shadow(const Case& c, const Plan& declared) {
-  std::string key = c.schedule.text() + "/";
-  for (Format f : declared.formats) key += static_cast<char>('a' + static_cast<int>(f));
+  const std::string key = shadow_key(c, declared);
   const auto found = shadows_.find(key);
   if (found != shadows_.end()) return found->second;
   ShadowOptions o;
   // Where one channel dominates a row, few draws do not tell the shadow's spread.
   o.draws = c.family == "outlier_channels" ? 2 * options_.draws : options_.draws;
   o.progress = [&](double f) { options_.progress("shadow of " + declared.name, f); };
-  return shadows_.emplace(key, compute_shadow(c, declared, inputs(), truth(), o)).first->second;
+  const TensorMap& in = inputs();
+  const Truth& t = truth();
+  const Stopwatch watch(timing_.shadow);
+  return shadows_.emplace(key, compute_shadow(c, declared, in, t, o)).first->second;
 }
 
 Observation Group::run(const Case& c, const RunOptions& options) {
+  const TensorMap& in = inputs();
   options_.progress("kernels", 0);
-  return run_case(c, inputs(), backend_, options);
+  const Stopwatch watch(timing_.kernels);
+  return run_case(c, in, backend_, options);
 }
 
 const Observation& Group::control(const Case& c) {
@@ -94,9 +132,7 @@ TensorProfile Group::profile(const Case& c, const std::string& tensor, const Ten
   p.has_control = true;
   p.differing_bits = differing_elements(seen, other);
   p.control = measure(layout, other, t);
-  if (const Plan ieee = c.plan.declared.schedule_sites_at_ieee();
-      ieee.formats != c.plan.declared.formats && equivalence(c.schedule) == Equivalence::R)
-    p.schedule_shadow = shadow(c, ieee).at(tensor);
+  if (const auto ieee = schedule_shadow_plan(c)) p.schedule_shadow = shadow(c, *ieee).at(tensor);
   return p;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cli/measure.h"
 #include "kernels/backend.h"
@@ -17,11 +18,17 @@
 namespace numgate {
 
 struct GroupOptions {
+  std::string oracle = "cpu";  // where truth and shadow are computed: cpu or cuda
   int draws = 8;
   bool keep_low = false;
   std::function<void(const std::string& step, double fraction)> progress = [](const std::string&,
                                                                               double) {};
 };
+
+// What tells a group's shadows apart: the schedule's form and the formats of the sites that it has.
+std::string shadow_key(const Case& c, const Plan& declared);
+// The plan of the second shadow, which equivalence is judged by, where the case needs one.
+std::optional<Plan> schedule_shadow_plan(const Case& c);
 
 class Group {
  public:
@@ -42,6 +49,8 @@ class Group {
   const TruthTensor& truth_of(const std::string& tensor);  // a fold's is that of the state
   const std::map<std::string, TensorShadow>& shadow(const Case& c, const Plan& declared);
   Observation run(const Case& c, const RunOptions& options = {});
+  // Seconds since the last call, by part; `judge` stays 0, it is the caller's.
+  Timing take_timing() { return std::exchange(timing_, {}); }
 
  private:
   const Observation& control(const Case& c);
@@ -51,6 +60,7 @@ class Group {
   Case any_;
   kernels::Backend& backend_;
   GroupOptions options_;
+  Timing timing_;
   std::optional<TensorMap> inputs_;
   std::optional<Truth> truth_;
   std::string truth_failure_;

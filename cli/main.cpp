@@ -14,11 +14,14 @@
 #include "property_tests/families.h"
 #include "property_tests/profiles.h"
 #include "reports/files.h"
+#include "reports/growth_table.h"
 #include "reports/render.h"
 #include "reports/study.h"
 
 namespace numgate {
 namespace {
+
+constexpr std::size_t kLargestRecord = 3 << 20;  // bytes that a repository should be asked to keep
 
 void list(const std::string& what) {
   if (what == "stages") {
@@ -33,12 +36,14 @@ void list(const std::string& what) {
     for (const auto& s : schedules()) fmt::print("{:<18} {}\n", s.form, s.what);
   } else if (what == "plans") {
     for (const auto& p : named_plans()) fmt::print("{:<14} {}\n", p.name, p.what);
-    fmt::print("\n{:<14} {:<6} {:<10} {:<10} {:<10} {}\n", "site", "kind", "reference",
-               "production", "tf32", "what");
-    for (const auto& s : kSites)
-      fmt::print("{:<14} {:<6} {:<10} {:<10} {:<10} {}\n", s.name,
-                 s.kind == SiteKind::dot ? "dot" : "store", name(parse_plan("reference")[s.site]),
-                 name(parse_plan("production")[s.site]), name(parse_plan("tf32")[s.site]), s.what);
+    fmt::print("\n{:<14} {:<6}", "site", "kind");
+    for (const auto& p : named_plans()) fmt::print(" {:<12}", p.name);
+    fmt::print(" what\n");
+    for (const auto& s : kSites) {
+      fmt::print("{:<14} {:<6}", s.name, s.kind == SiteKind::dot ? "dot" : "store");
+      for (const auto& p : named_plans()) fmt::print(" {:<12}", name(parse_plan(p.name)[s.site]));
+      fmt::print(" {}\n", s.what);
+    }
   } else if (what == "families") {
     for (const auto& f : families()) {
       fmt::print("{:<18} {}\n", f.name, f.exposes);
@@ -87,14 +92,14 @@ ExitCode run(const CampaignOptions& options) {
   return exit_code(report);
 }
 
-// Writes the digests of every digest case, or compares them with a record.
+// Writes the digests of the digest cases, or compares them with a record.
 ExitCode run_digests(const std::string& backend_name, const std::string& record,
-                     const std::string& out) {
+                     const std::string& out, bool spread) {
   const auto backend = make_backend(backend_name);
   const Digests recorded = record.empty() ? Digests{} : read_digests(record);
   Digests own;
   int differing = 0;
-  for (const Case& c : digest_cases()) {
+  for (const Case& c : spread ? digest_spread() : digest_cases()) {
     const std::string d = own[c.id()] = digest(c, *backend);
     const auto found = recorded.find(c.id());
     if (record.empty() || (found != recorded.end() && found->second == d)) continue;
@@ -105,12 +110,13 @@ ExitCode run_digests(const std::string& backend_name, const std::string& record,
   if (!record.empty())
     fmt::print("{} of {} digests differ from {}\n", differing, own.size(), record);
   if (!out.empty()) {
-    const nlohmann::ordered_json json{{"device", backend->device()},
-                                      {"driver", backend->driver()},
-                                      {"toolkit", backend->toolkit()},
-                                      {"commit", git_commit()},
-                                      {"command", "numgate digests --backend " + backend_name},
-                                      {"digests", own}};
+    const nlohmann::ordered_json json{
+        {"device", backend->device()},
+        {"driver", backend->driver()},
+        {"toolkit", backend->toolkit()},
+        {"commit", git_commit()},
+        {"command", "numgate digests --backend " + backend_name + (spread ? " --spread" : "")},
+        {"digests", own}};
     write_file_atomically(out, json.dump(1) + "\n");
   }
   return differing == 0 ? ExitCode::pass : ExitCode::gate_violated;
@@ -138,6 +144,10 @@ ExitCode main_of(int argc, char** argv) {
   run_command->add_option("--profile", campaign.profile, "quick, merge or release")
       ->capture_default_str();
   run_command->add_option("--backend", campaign.backend, "cpu or cuda")->capture_default_str();
+  run_command
+      ->add_option("--oracle", campaign.oracle,
+                   "Where truth and shadow are computed: cpu or cuda; as --backend without it")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   run_command->add_option("--out", campaign.out, "Directory of the report")->capture_default_str();
   run_command->add_option("--policy", campaign.policy_file,
                           "Policy file; thresholds can only tighten");
@@ -153,7 +163,15 @@ ExitCode main_of(int argc, char** argv) {
       ->check(CLI::NonNegativeNumber);
   run_command->add_flag("--resume", campaign.resume, "Go on where an interrupted run stopped");
   run_command->add_flag("--quiet", campaign.quiet, "No progress");
-  run_command->callback([&] { code = run(campaign); });
+  bool dry_run = false;
+  run_command->add_flag("--dry-run", dry_run,
+                        "Print the cells and what they should cost; run none");
+  run_command->callback([&] {
+    if (dry_run)
+      print_plan(campaign);
+    else
+      code = run(campaign);
+  });
 
   std::string id;
   std::filesystem::path out = "out", file;
@@ -195,20 +213,33 @@ ExitCode main_of(int argc, char** argv) {
   auto* explain_command = add_single("explain", "Say which site is to blame, and where");
   explain_command->callback([&] { fmt::print("{}", explain_case(parse_case(id), single)); });
 
-  std::filesystem::path report_file, html, junit, markdown;
+  std::filesystem::path report_file, html, junit, markdown, record_file;
   auto* render_command = app.add_subcommand("render", "Render a report.json");
   render_command->add_option("report", report_file)->required();
   render_command->add_option("--html", html);
   render_command->add_option("--junit", junit);
   render_command->add_option("--markdown", markdown);
+  render_command->add_option("--json", record_file,
+                             "A record: the report, without the curves of passed cells if large");
   render_command->callback([&] {
     const Report report = parse_report(read_file(report_file));
-    if (html.empty() && junit.empty() && markdown.empty())
+    if (html.empty() && junit.empty() && markdown.empty() && record_file.empty())
       fmt::print("{}", render_markdown(report));
     if (!html.empty()) write_file_atomically(html, render_html(report));
     if (!junit.empty()) write_file_atomically(junit, render_junit(report));
     if (!markdown.empty()) write_file_atomically(markdown, render_markdown(report));
+    if (!record_file.empty()) {
+      std::string text = to_json(report);
+      if (text.size() > kLargestRecord) text = to_json(trimmed(report));
+      write_file_atomically(record_file, text);
+    }
   });
+
+  auto* growth_command = app.add_subcommand(
+      "growth", "Errors by context: fitted up to 65,536 tokens, projected to the target, measured");
+  growth_command->add_option("report", report_file, "A report.json")->required();
+  growth_command->callback(
+      [&] { fmt::print("{}", growth_text(parse_report(read_file(report_file)))); });
 
   std::string record, digests_out, digests_backend = "cpu";
   auto* digests_command = app.add_subcommand(
@@ -216,7 +247,10 @@ ExitCode main_of(int argc, char** argv) {
   digests_command->add_option("--backend", digests_backend, "cpu or cuda")->capture_default_str();
   digests_command->add_option("--check", record, "A record to compare with");
   digests_command->add_option("--out", digests_out, "File to write");
-  digests_command->callback([&] { code = run_digests(digests_backend, record, digests_out); });
+  bool spread = false;
+  digests_command->add_flag("--spread", spread, "Only a few cases that together have every kernel");
+  digests_command->callback(
+      [&] { code = run_digests(digests_backend, record, digests_out, spread); });
 
   std::vector<std::filesystem::path> study_reports;
   std::filesystem::path study_out;
@@ -237,9 +271,13 @@ ExitCode main_of(int argc, char** argv) {
     write_file_atomically(study_out, json.dump(1) + "\n");
   });
 
-  app.add_subcommand("doctor", "Say what this machine can run, and check it")->callback([&] {
-    code = doctor();
-  });
+  std::string doctor_backend = "cpu", doctor_out;
+  auto* doctor_command =
+      app.add_subcommand("doctor", "Say what this machine can run, and check it");
+  doctor_command->add_option("--backend", doctor_backend, "The one to check, cpu or cuda")
+      ->capture_default_str();
+  doctor_command->add_option("--out", doctor_out, "File to write the record to");
+  doctor_command->callback([&] { code = doctor(doctor_backend, doctor_out); });
 
   try {
     app.parse(argc, argv);

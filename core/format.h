@@ -16,10 +16,12 @@ enum class Format : std::uint8_t {
   tf32rna,  // operands rounded to 10 fraction bits, ties away (cvt.rna.tf32.f32), then the tensor
             // core
   tf32x3,   // hi + lo, both cut; hi*hi + hi*lo + lo*hi on the tensor core
-  bf16,     // round to nearest even
-  bf16x3,   // hi + lo in bf16; hi*hi + hi*lo + lo*hi on the tensor core
-  fp16,     // round to nearest even
-  input,    // the element type of the case's inputs (site `output` only)
+  diag_tf32x3,  // site `summary.chain` only: decay as a fp32 diagonal, the low-rank part in
+                // tf32x3
+  bf16,         // round to nearest even
+  bf16x3,       // hi + lo in bf16; hi*hi + hi*lo + lo*hi on the tensor core
+  fp16,         // round to nearest even
+  input,        // the element type of the case's inputs (site `output` only)
 };
 
 struct FormatInfo {
@@ -33,11 +35,12 @@ struct FormatInfo {
   int pieces;         // operand pieces (3 for the x3 schemes: hi*hi, hi*lo, lo*hi)
 };
 
-inline constexpr std::array<FormatInfo, 8> kFormats{{
+inline constexpr std::array<FormatInfo, 9> kFormats{{
     {Format::ieee, "ieee", 23, -126, 127, false, 0, 1},
     {Format::tf32, "tf32", 10, -126, 127, true, 8, 1},
     {Format::tf32rna, "tf32rna", 10, -126, 127, false, 8, 1},
     {Format::tf32x3, "tf32x3", 10, -126, 127, true, 8, 3},
+    {Format::diag_tf32x3, "diag_tf32x3", 10, -126, 127, true, 8, 3},
     {Format::bf16, "bf16", 7, -126, 127, false, 16, 1},
     {Format::bf16x3, "bf16x3", 7, -126, 127, false, 16, 3},
     {Format::fp16, "fp16", 10, -14, 15, false, 16, 1},

@@ -7,8 +7,9 @@ namespace numgate {
 Format parse_format(std::string_view text) {
   for (const auto& f : kFormats)
     if (f.name == text) return f.format;
-  throw UsageError("format", std::string(text),
-                   "known formats are ieee, tf32, tf32rna, tf32x3, bf16, bf16x3, fp16");
+  throw UsageError(
+      "format", std::string(text),
+      "known formats are ieee, tf32, tf32rna, tf32x3, diag_tf32x3, bf16, bf16x3, fp16");
 }
 
 Site parse_site(std::string_view text) {
@@ -20,8 +21,9 @@ Site parse_site(std::string_view text) {
 const std::vector<NamedPlan>& named_plans() {
   static const std::vector<NamedPlan> plans{
       {"reference", "fp32 fused multiply-adds everywhere"},
-      {"production", "bf16 operands, fp32 state, tf32x3 chain and merge"},
-      {"tf32", "production with chain and merge in plain tf32"},
+      {"production", "bf16 operands, fp32 state and merge, decay of the chain as a fp32 diagonal"},
+      {"tf32", "production with dense chain and merge in plain tf32"},
+      {"tf32x3", "production with dense chain and merge in tf32x3"},
   };
   return plans;
 }
@@ -29,8 +31,11 @@ const std::vector<NamedPlan>& named_plans() {
 static Plan named_plan(std::string_view name) {
   if (name == "reference") return {std::string(name), reference_formats()};
   if (name == "production") return {std::string(name), production_formats()};
-  if (name == "tf32") return {std::string(name), production_formats(Format::tf32)};
-  throw UsageError("plan", std::string(name), "known plans are reference, production, tf32");
+  if (name == "tf32") return {std::string(name), production_formats(Format::tf32, Format::tf32)};
+  if (name == "tf32x3")
+    return {std::string(name), production_formats(Format::tf32x3, Format::tf32x3)};
+  throw UsageError("plan", std::string(name),
+                   "known plans are reference, production, tf32, tf32x3");
 }
 
 static void assign(Plan& p, std::string_view site_format) {
@@ -42,10 +47,14 @@ static void assign(Plan& p, std::string_view site_format) {
   const bool dot = info(s).kind == SiteKind::dot;
   // Elementwise dots: their operands can be narrowed, but they never run on the tensor core.
   const bool vector_dot = s == Site::decode_dot || s == Site::replay_dot || s == Site::diag_dot;
+  // The inverse decay of a diagonal block reaches 2^116.
+  const bool wide = s == Site::diag_dot;
   const bool store_ok = f == Format::ieee || f == Format::bf16 || f == Format::fp16 ||
                         f == Format::tf32 || f == Format::tf32rna ||
                         (f == Format::input && s == Site::output);
-  if ((dot && f == Format::input) || ((!dot || vector_dot) && !store_ok))
+  if ((dot && f == Format::input) || ((!dot || vector_dot) && !store_ok) ||
+      (wide && f == Format::fp16) ||
+      (f == Format::diag_tf32x3 && s != Site::summary_chain))
     throw UsageError("plan", std::string(site_format), "this site has no such format");
   p[s] = f;
 }

@@ -16,7 +16,9 @@ struct Plan {
 
   Format operator[](Site s) const { return formats[static_cast<std::size_t>(s)]; }
   Format& operator[](Site s) { return formats[static_cast<std::size_t>(s)]; }
-  // The same plan with every schedule-only site at ieee (equivalence class R).
+  // The same plan with every schedule-only site at ieee (equivalence class R). The chain is then
+  // dense, also where the plan's own is diagonal: what a cut may cost is the plain algorithm in
+  // fp32 (figures of both: kernels/kda/README.md).
   Plan schedule_sites_at_ieee() const;
 };
 
@@ -36,22 +38,25 @@ constexpr Formats reference_formats() {
   f[static_cast<std::size_t>(Site::output)] = Format::input;
   return f;
 }
-constexpr Formats production_formats(Format chain_and_merge = Format::tf32x3) {
+constexpr Formats production_formats(Format chain, Format merge) {
   Formats f = reference_formats();
   for (Site s :
-       {Site::akk_dot, Site::aqk_dot, Site::u_dot, Site::w_dot, Site::u_store, Site::w_store,
-        Site::kg_store, Site::qg_store, Site::aqk_store, Site::h_store, Site::ws_dot, Site::qs_dot,
-        Site::vnew_store, Site::av_dot, Site::kv_dot, Site::summary_kw})
+       {Site::akk_dot, Site::aqk_dot, Site::diag_dot, Site::u_dot, Site::w_dot, Site::u_store,
+        Site::w_store, Site::kg_store, Site::qg_store, Site::aqk_store, Site::h_store, Site::ws_dot,
+        Site::qs_dot, Site::vnew_store, Site::av_dot, Site::kv_dot, Site::summary_kw})
     f[static_cast<std::size_t>(s)] = Format::bf16;
-  for (Site s : {Site::summary_chain, Site::merge_dot})
-    f[static_cast<std::size_t>(s)] = chain_and_merge;
+  f[static_cast<std::size_t>(Site::summary_chain)] = chain;
+  f[static_cast<std::size_t>(Site::merge_dot)] = merge;
   return f;
+}
+constexpr Formats production_formats() {
+  return production_formats(Format::diag_tf32x3, Format::ieee);
 }
 
 struct NamedPlan {
   std::string_view name, what;
 };
-// reference, production, tf32.
+// reference, production, tf32, tf32x3.
 const std::vector<NamedPlan>& named_plans();
 
 // `name`, `name+site=format+...`. Raises UsageError.

@@ -15,7 +15,7 @@ enum class Site : std::uint8_t {
   cumsum,    // inclusive log2 cumulative gate of a chunk
   akk_dot,
   aqk_dot,   // off-diagonal blocks of k k^T and q k^T
-  diag_dot,  // diagonal 16x16 blocks of both, elementwise
+  diag_dot,  // diagonal 16x16 blocks of both
   inverse,   // (I + A)^-1
   u_dot,
   w_dot,  // T (beta v), T (beta k exp G)
@@ -33,7 +33,7 @@ enum class Site : std::uint8_t {
   kv_dot,  // Aqk v_new, Kg^T v_new
   state,   // the carried state
   summary_kw,
-  summary_chain,  // Kg^T W; M <- (Diag gamma - Kg^T W) M
+  summary_chain,  // M <- (Diag gamma - Kg^T W) M: Kg^T W, where it is formed; the rest
   merge_dot,      // S <- M S + B
   handoff,        // what ranks and pieces pass on
   decode_dot,
@@ -63,7 +63,7 @@ inline constexpr std::array<SiteInfo, kSiteCount> kSites{{
     {Site::akk_dot, "akk.dot", SiteKind::dot, false, "off-diagonal k k^T"},
     {Site::aqk_dot, "aqk.dot", SiteKind::dot, false, "off-diagonal q k^T"},
     {Site::diag_dot, "diag.dot", SiteKind::dot, false,
-     "diagonal blocks of k k^T and q k^T, pair by pair"},
+     "diagonal blocks of k k^T and q k^T"},
     {Site::inverse, "inverse", SiteKind::store, false, "(I + A)^-1"},
     {Site::u_dot, "u.dot", SiteKind::dot, false, "U = T (beta v)"},
     {Site::w_dot, "w.dot", SiteKind::dot, false, "W = T (beta k exp G)"},
@@ -80,8 +80,10 @@ inline constexpr std::array<SiteInfo, kSiteCount> kSites{{
     {Site::av_dot, "av.dot", SiteKind::dot, false, "Aqk v_new"},
     {Site::kv_dot, "kv.dot", SiteKind::dot, false, "Kg^T v_new"},
     {Site::state, "state", SiteKind::store, false, "carried state"},
-    {Site::summary_kw, "summary.kw", SiteKind::dot, true, "Kg^T W of a segment's map"},
-    {Site::summary_chain, "summary.chain", SiteKind::dot, true, "M <- M_c M"},
+    {Site::summary_kw, "summary.kw", SiteKind::dot, true,
+     "Kg^T W of a dense chain (a diag_ chain forms none)"},
+    {Site::summary_chain, "summary.chain", SiteKind::dot, true,
+     "M <- M_c M; diag_ formats: M <- gamma M - Kg^T (W M)"},
     {Site::merge_dot, "merge.dot", SiteKind::dot, true, "S <- M S + B"},
     {Site::handoff, "handoff", SiteKind::store, true, "summaries and states passed on"},
     {Site::decode_dot, "decode.dot", SiteKind::dot, false, "dots of one decode step"},

@@ -1,9 +1,12 @@
 #include "kernels/backend.h"
 
 #include <cstdlib>
+#include <fstream>
 #include <new>
 
+#include "kernels/driver_version.h"
 #include "kernels/kda/launch.h"
+#include "kernels/simt/probes.cuh"
 
 namespace numgate::kernels {
 namespace NUMGATE_BACKEND {
@@ -30,8 +33,10 @@ std::string device_name() {
 std::string driver_version() {
   int version = 0;  // CUDA's, as 1000 major + 10 minor
   simt::check("driver", cudaDriverGetVersion(&version));
-  return "CUDA driver " + std::to_string(version / 1000) + "." +
-         std::to_string(version % 1000 / 10);
+  std::ifstream file("/proc/driver/nvidia/version");
+  const std::string module = kernel_module_version(file);
+  return (module.empty() ? "" : module + ", ") + "CUDA driver " + std::to_string(version / 1000) +
+         "." + std::to_string(version % 1000 / 10);
 }
 std::string compiler_version() {
   return "nvcc " + std::to_string(__CUDACC_VER_MAJOR__) + "." +
@@ -82,6 +87,8 @@ class DeviceBackend final : public Backend {
   void run(const BetaArgs& a, const Plan& p) override { launch_beta(a, p, stream_); }
   void run(const ConvArgs& a, const Plan& p) override { launch_conv(a, p, stream_); }
   void run(const OutNormArgs& a, const Plan& p) override { launch_out_norm(a, p, stream_); }
+  void run(const TensorCoreProbe& p) override { launch_probe(p, stream_); }
+  void run(const FunctionProbe& p) override { launch_probe(p, stream_); }
 
  private:
   simt::Stream stream_{};

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "kernels/kda/kda.h"
+#include "kernels/simt/function_probe.h"
+#include "kernels/simt/tensor_core_probe.h"
 
 namespace numgate::kernels {
 
@@ -37,6 +39,9 @@ class Backend {
   virtual void run(const BetaArgs&, const Plan&) = 0;
   virtual void run(const ConvArgs&, const Plan&) = 0;
   virtual void run(const OutNormArgs&, const Plan&) = 0;
+
+  virtual void run(const TensorCoreProbe&) = 0;
+  virtual void run(const FunctionProbe&) = 0;
 };
 
 std::unique_ptr<Backend> make_cpu_backend();

@@ -12,18 +12,20 @@
 
 #ifdef __CUDACC__
 #define NUMGATE_ELEMENTARY __host__ __device__ __forceinline__
+#define NUMGATE_ELEMENTARY_RARE inline __host__ __device__ __noinline__
 #else
 #define NUMGATE_ELEMENTARY inline
+#define NUMGATE_ELEMENTARY_RARE inline
 #endif
 
 namespace numgate::elementary {
 
-inline constexpr double kExp2MaxUlp = 0.714;
+inline constexpr double kExp2MaxUlp = 0.805;
 inline constexpr double kLog2MaxUlp = 0.994;
-inline constexpr double kExpMaxUlp = 0.703;
+inline constexpr double kExpMaxUlp = 1.010;
 inline constexpr double kLog1pMaxUlp = 0.973;
-inline constexpr double kSigmoidMaxUlp = 1.475;
-inline constexpr double kSoftplusMaxUlp = 1.582;
+inline constexpr double kSigmoidMaxUlp = 1.478;
+inline constexpr double kSoftplusMaxUlp = 1.695;
 inline constexpr double kSiluMaxUlp = 1.484;
 inline constexpr double kRsqrtMaxUlp = 0.501;
 inline constexpr double kTanhMaxUlp = 1.503;
@@ -79,6 +81,27 @@ NUMGATE_ELEMENTARY float scaled_exp_of(float x, int k) {
   return scaled_exp(r, low, static_cast<int>(n) + k);
 }
 
+// y 2^n where that is a normal number: n is in the low bits of shifted = n + 1.5 2^23.
+NUMGATE_ELEMENTARY float scale_normal(float y, float shifted) {
+  return from_bits(bits(y) + (bits(shifted) << 23));
+}
+
+// 2^x whatever x is.
+NUMGATE_ELEMENTARY_RARE float exp2_of_any(float x) {
+  if (x != x) return nan();
+  x = clamp(x, -151.0f, 128.0f);
+  float n = nearest(x);
+  n = n < -149.0f ? -149.0f : n;
+  const float f = x - n;
+  const float r = f * 0x1.62e430p-1f;
+  const float low = fmaf(f, -0x1.05c610p-29f, fmaf(f, 0x1.62e430p-1f, -r));
+  return scaled_exp(r, low, static_cast<int>(n));
+}
+NUMGATE_ELEMENTARY_RARE float exp_of_any(float x) {
+  if (x != x) return nan();
+  return scaled_exp_of(clamp(x, -104.6f, 89.0f), 0);
+}
+
 // log(1 + t) - t for -1/3 <= t <= 1/3, degree 10.
 NUMGATE_ELEMENTARY float log1p_tail(float t) {
   float q = -0x1.080c9ep-3f;
@@ -108,20 +131,33 @@ NUMGATE_ELEMENTARY uint32_t exponent_bits(float m) { return (bits(m) - 0x3f2aaaa
 
 }  // namespace detail
 
+// Kernels spend their time here: where the result is a normal number, a short path.
 NUMGATE_ELEMENTARY float exp2(float x) {
-  if (x != x) return detail::nan();
-  x = detail::clamp(x, -151.0f, 128.0f);
-  float n = detail::nearest(x);
-  n = n < -149.0f ? -149.0f : n;
-  const float f = x - n;
-  const float r = f * 0x1.62e430p-1f;
-  const float low = fmaf(f, -0x1.05c610p-29f, fmaf(f, 0x1.62e430p-1f, -r));
-  return detail::scaled_exp(r, low, static_cast<int>(n));
+  if (!(x > -125.5f && x < 127.5f)) return detail::exp2_of_any(x);
+  const float shifted = x + 0x1.8p23f;
+  const float f = x - (shifted - 0x1.8p23f);
+  // 2^f, degree 6 on |f| <= 1/2.
+  float q = 0x1.408fa4p-13f;
+  q = fmaf(q, f, 0x1.5f037ap-10f);
+  q = fmaf(q, f, 0x1.3b2f2ap-7f);
+  q = fmaf(q, f, 0x1.c6af8ap-5f);
+  q = fmaf(q, f, 0x1.ebfbdap-3f);
+  q = fmaf(q, f, 0x1.62e430p-1f);
+  return detail::scale_normal(fmaf(q, f, 1.0f), shifted);
 }
 
 NUMGATE_ELEMENTARY float exp(float x) {
-  if (x != x) return detail::nan();
-  return detail::scaled_exp_of(detail::clamp(x, -104.6f, 89.0f), 0);
+  if (!(x > -87.0f && x < 88.0f)) return detail::exp_of_any(x);
+  const float shifted = fmaf(x, 0x1.715476p0f, 0x1.8p23f);
+  const float n = shifted - 0x1.8p23f;
+  const float r = fmaf(n, 0x1.05c610p-29f, fmaf(n, -0x1.62e430p-1f, x));
+  // e^r, degree 6 on |r| < 0.3467.
+  float q = 0x1.694cd2p-10f;
+  q = fmaf(q, r, 0x1.123988p-7f);
+  q = fmaf(q, r, 0x1.555a26p-5f);
+  q = fmaf(q, r, 0x1.555492p-3f);
+  q = fmaf(q, r, 0x1.fffffap-2f);
+  return detail::scale_normal(1.0f + fmaf(q, r * r, r), shifted);
 }
 
 NUMGATE_ELEMENTARY float log2(float x) {

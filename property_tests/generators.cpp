@@ -84,9 +84,9 @@ Case make_case(const Choices& x, const std::vector<std::string>& plans) {
 }  // namespace
 
 std::vector<std::string> generated_plans() {
-  std::vector<std::string> plans{"reference", "production", "tf32"};
+  std::vector<std::string> plans{"reference", "production", "tf32", "tf32x3"};
   for (const auto& site : kSites)
-    for (const char* format : {"bf16", "tf32", "tf32rna", "tf32x3", "bf16x3"}) {
+    for (const char* format : {"bf16", "tf32", "tf32rna", "tf32x3", "diag_tf32x3", "bf16x3"}) {
       const std::string plan = "reference+" + std::string(site.name) + "=" + format;
       try {
         if (site.site != Site::output) plans.push_back(parse_plan(plan).name);

@@ -27,12 +27,31 @@ void judge_ladders(std::vector<CellResult>& cells, const Policy& policy) {
     for (const StateScore& state : cell.states)
       ladders[{any_length.id(), state.tensor, state.head}].emplace_back(&cell, &state);
   }
+  std::map<Key, Slope> slopes;
+  std::map<Key, std::vector<double>> over_seeds;  // by everything but T and seed
+  const auto any_seed = [](const CellResult& cell, const StateScore& state) {
+    Case c = cell.c;
+    c.shape.T = 1, c.seed = 0;
+    return Key{c.id(), state.tensor, state.head};
+  };
   for (const auto& [key, states] : ladders) {
     std::vector<LadderPoint> ladder;
     for (const auto& [cell, state] : states)
       ladder.push_back({cell->c.shape.T, state->score, state->null_scores});
-    const auto slope = growth_context(std::move(ladder));
-    if (!slope) continue;
+    if (const auto slope = growth_context(std::move(ladder))) {
+      slopes[key] = *slope;
+      over_seeds[any_seed(*states[0].first, *states[0].second)].push_back(slope->value);
+    }
+  }
+  for (const auto& [key, states] : ladders) {
+    const auto fitted = slopes.find(key);
+    if (fitted == slopes.end()) continue;
+    std::optional<Slope> slope = fitted->second;
+    if (const auto& values = over_seeds.at(any_seed(*states[0].first, *states[0].second));
+        values.size() >= kSeedsForInterval) {
+      const double half = half_interval(values);
+      slope->low = slope->value - half, slope->high = slope->value + half;
+    }
     const auto longest = std::max_element(states.begin(), states.end(), [](auto& a, auto& b) {
       return a.first->c.shape.T < b.first->c.shape.T;
     });

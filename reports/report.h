@@ -12,7 +12,7 @@
 
 namespace numgate {
 
-inline constexpr std::string_view kReportSchemaVersion = "1.0";
+inline constexpr std::string_view kReportSchemaVersion = "1.1";
 
 // A case that must fail.
 struct Control {
@@ -27,7 +27,8 @@ struct Control {
 struct Report {
   std::string tool_version, command, profile, backend, git_commit;
   std::string hardware, compiler;
-  std::string started;  // ISO 8601, UTC
+  std::string device, driver, toolkit;  // that the kernels ran on, and what compiled them
+  std::string started;                  // ISO 8601, UTC
   double seconds = 0;
   Policy policy;  // with the target context
   std::vector<CellResult> cells;
@@ -42,7 +43,12 @@ void conclude(Report& report);
 // 4 before 70 before the code of the verdict: a gate whose control or oracle failed says nothing.
 ExitCode exit_code(const Report& report);
 
+// Each cell on a line of its own.
 std::string to_json(const Report& report);
+// Parts of all cells together, those of an earlier sitting included.
+Timing timing(const Report& report);
+// Without the curves of cells that passed, which no page draws: most of a report's size.
+Report trimmed(Report report);
 // Raises UsageError naming the field: truncated, malformed, another major schema version.
 Report parse_report(std::string_view text);
 

@@ -83,12 +83,21 @@ json write(const TensorResult& t) {
          {"equivalence_null", number(t.equivalence_null)},
          {"differing", t.differing},
          {"error", write(t.error, true)},
+         {"error_null", numbers(t.error_null)},
          {"loose", t.loose},
          {"curve_head", t.curve_head},
          {"curves", json::array()}};
   put_slope(j, "growth", t.growth);
   for (const Curve& curve : t.curves) j["curves"].push_back(write(curve));
   return j;
+}
+
+json write(const Timing& t) {
+  return {{"inputs", number(t.inputs)},
+          {"kernels", number(t.kernels)},
+          {"truth", number(t.truth)},
+          {"shadow", number(t.shadow)},
+          {"judge", number(t.judge)}};
 }
 
 json write(const CellResult& cell) {
@@ -107,6 +116,7 @@ json write(const CellResult& cell) {
          {"control", cell.is_control},
          {"control_missed", cell.control_missed},
          {"seconds", number(cell.seconds)},
+         {"timing", write(cell.timing)},
          {"replay", cell.replay},
          {"tensors", json::array()},
          {"states", json::array()}};
@@ -158,10 +168,15 @@ std::string to_json(const Report& report) {
          {"backend", report.backend},
          {"target_context", report.policy.target_context},
          {"git_commit", report.git_commit},
+         {"commit", report.git_commit},  // the name that every record gives it
+         {"device", report.device},
+         {"driver", report.driver},
+         {"toolkit", report.toolkit},
          {"hardware", report.hardware},
          {"compiler", report.compiler},
          {"started", report.started},
          {"seconds", number(report.seconds)},
+         {"timing", write(timing(report))},
          {"policy", write(report.policy)},
          {"controls", json::array()},
          {"cells", json::array()}};
@@ -171,8 +186,33 @@ std::string to_json(const Report& report) {
                              {"why", c.why},
                              {"caught", c.caught},
                              {"missed", c.missed}});
-  for (const CellResult& cell : report.cells) j["cells"].push_back(write(cell));
-  return dump(j, 1) + "\n";
+  // A number a line would triple the file.
+  std::string text = dump(j, 1);
+  static constexpr std::string_view kNone = "[]\n}";
+  text.resize(text.size() - kNone.size());
+  text += "[";
+  for (std::size_t i = 0; i < report.cells.size(); ++i)
+    text += (i ? ",\n  " : "\n  ") + to_json(report.cells[i]);
+  return text + "\n ]\n}\n";
+}
+
+Timing& Timing::operator+=(const Timing& other) {
+  inputs += other.inputs, kernels += other.kernels, truth += other.truth;
+  shadow += other.shadow, judge += other.judge;
+  return *this;
+}
+
+Timing timing(const Report& report) {
+  Timing sum;
+  for (const CellResult& cell : report.cells) sum += cell.timing;
+  return sum;
+}
+
+Report trimmed(Report report) {
+  for (CellResult& cell : report.cells)
+    if (cell.verdict == Verdict::PASS && !cell.is_control)
+      for (TensorResult& tensor : cell.tensors) tensor.curves.clear();
+  return report;
 }
 
 std::string_view report_schema() { return embedded::report_schema_json; }

@@ -25,6 +25,7 @@ class Reader {
     return {*it, path};
   }
 
+  bool has(const std::string& key) const { return value_.is_object() && value_.contains(key); }
   bool is_null() const { return value_.is_null(); }
 
   template <class Each>
@@ -147,11 +148,17 @@ TensorResult read_tensor(const Reader& r) {
   t.equivalence_null = r["equivalence_null"].number();
   t.differing = r["differing"].integer();
   t.error = read_error(r["error"]);
+  if (r.has("error_null")) t.error_null = r["error_null"].numbers();  // since 1.1
   t.growth = r.slope("growth");
   t.loose = r["loose"].boolean();
   t.curve_head = r["curve_head"].integer();
   r["curves"].each([&](const Reader& c) { t.curves.push_back(read_curve(c)); });
   return t;
+}
+
+Timing read_timing(const Reader& r) {
+  return {r["inputs"].number(), r["kernels"].number(), r["truth"].number(), r["shadow"].number(),
+          r["judge"].number()};
 }
 
 CellResult read_cell(const Reader& r) {
@@ -168,6 +175,7 @@ CellResult read_cell(const Reader& r) {
   cell.is_control = r["control"].boolean();
   cell.control_missed = r["control_missed"].boolean();
   cell.seconds = r["seconds"].number();
+  if (r.has("timing")) cell.timing = read_timing(r["timing"]);  // since 1.1
   cell.replay = r["replay"].text();
   r["tensors"].each([&](const Reader& t) { cell.tensors.push_back(read_tensor(t)); });
   r["states"].each([&](const Reader& s) {
@@ -224,6 +232,11 @@ Report parse_report(std::string_view text) {
   report.git_commit = r["git_commit"].text();
   report.hardware = r["hardware"].text();
   report.compiler = r["compiler"].text();
+  if (r.has("device")) {  // since 1.1
+    report.device = r["device"].text();
+    report.driver = r["driver"].text();
+    report.toolkit = r["toolkit"].text();
+  }
   report.started = r["started"].text();
   report.seconds = r["seconds"].number();
   report.policy = read_policy(r["policy"]);

@@ -63,6 +63,8 @@ struct TensorResult {
   double equivalence = 0, equivalence_null = 0;  // largest W_R, likewise (class R only)
   std::int64_t differing = 0;  // elements that differ from the control's (class E only)
   ErrorSummary error;
+  // By draw: what error.relative would be if the error were that draw of the shadow.
+  std::vector<double> error_null;
   std::optional<Slope> growth;  // G by position, of the worst head
   bool loose = false;
   std::int64_t curve_head = 0;  // the head with the largest W
@@ -78,6 +80,15 @@ struct Growth {
   std::optional<Slope> position, context;  // of the worst tensor and head
 };
 
+// Wall time by part, in seconds. What cells share counts for the first that needed it.
+struct Timing {
+  double inputs = 0, kernels = 0, truth = 0, shadow = 0;
+  double judge = 0;  // measuring errors and judging them: whatever the others leave
+
+  double total() const { return inputs + kernels + truth + shadow + judge; }
+  Timing& operator+=(const Timing& other);
+};
+
 struct CellResult {
   Case c;
   Verdict verdict = Verdict::NOT_VERIFIED;
@@ -90,6 +101,7 @@ struct CellResult {
   std::vector<TensorResult> tensors;
   std::vector<StateScore> states;
   double seconds = 0;
+  Timing timing;
   std::string replay;  // command
   bool is_control = false, control_missed = false;
 };

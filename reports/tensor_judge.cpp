@@ -325,7 +325,7 @@ class TensorJudge {
         return std::sqrt(ratio(tensor_.kernel.squares[i], tensor_.truth_squares[i]));
       });
 
-    HeadRank worst = sums.begin()->first;
+    HeadRank worst = sums.begin()->first, largest = worst;
     double worst_error = 0;
     bool first = true;
     for (const auto& [key, sum] : sums) {
@@ -335,7 +335,7 @@ class TensorJudge {
       if (slope && slope->low > limits_.error_slope)
         projected =
             std::max(relative, std::min(1.0, project(relative, *slope, slope->low, policy_)));
-      out_.error.relative = std::max(out_.error.relative, relative);
+      if (relative > out_.error.relative) out_.error.relative = relative, largest = key;
       // By the error itself where projections meet at their cap.
       if (first || std::pair(projected, relative) > std::pair(out_.error.projected, worst_error)) {
         out_.error.projected = projected;
@@ -345,6 +345,7 @@ class TensorJudge {
       }
       first = false;
     }
+    keep_error_null(largest, sums.at(largest).second);
     if (out_.error.projected > cell_.budget) {
       Reason& reason =
           add("accuracy", out_.error.projected, cell_.budget,
@@ -359,6 +360,18 @@ class TensorJudge {
             std::sqrt(ratio(tensor_.kernel.squares[i], tensor_.truth_squares[i])) > cell_.budget)
           reason.token = tensor_.keys[i].begin;
     }
+  }
+
+  void keep_error_null(const HeadRank& key, double truth) {
+    const int draws = tensor_.shadow.draws;
+    std::vector<double> squares(static_cast<std::size_t>(draws));
+    for (std::size_t i = 0; i < tensor_.keys.size(); ++i) {
+      if (HeadRank{tensor_.keys[i].head, tensor_.keys[i].rank} != key) continue;
+      const ShadowWindow& window = tensor_.shadow.windows[i];
+      const auto& of_mode = window.squares[kept_mode(window, draws)];
+      for (int d = 0; d < draws; ++d) squares[d] += of_mode[d];
+    }
+    for (const double s : squares) out_.error_null.push_back(std::sqrt(ratio(s, truth)));
   }
 
   void keep_state_scores(bool cast) {

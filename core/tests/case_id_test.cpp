@@ -23,6 +23,11 @@ TEST(CaseId, RejectsWhatIsWrongAndNamesIt) {
            {"kda.prefill/cp8/fast/needle/T=64/seed=1", "plan 'fast'"},
            {"kda.prefill/cp8/production+akk=tf32/needle/T=64/seed=1", "site 'akk'"},
            {"kda.prefill/cp8/production+state=tf32x3/needle/T=64/seed=1", "state=tf32x3"},
+           {"kda.prefill/cp8/production+merge.dot=diag_tf32x3/needle/T=64/seed=1",
+            "merge.dot=diag_tf32x3"},
+           {"kda.prefill/cp8/production+state=diag_tf32x3/needle/T=64/seed=1", "state=diag_tf32x3"},
+           {"kda.prefill/cp8/production+diag.dot=diag_tf32x3/needle/T=64/seed=1",
+            "diag.dot=diag_tf32x3"},
            {"kda.profill/cp8/production/needle/T=64/seed=1", "stage 'kda.profill'"},
            {"kda.beta/cp8/production/needle/T=64/seed=1", "schedule 'cp8'"},
            {"kda.prefill/cp8/production/needle/T=64,H=2,HV=3/seed=1", "HV '3'"},
@@ -38,6 +43,21 @@ TEST(CaseId, RejectsWhatIsWrongAndNamesIt) {
       EXPECT_NE(std::string(e.what()).find(word), std::string::npos) << id << " -> " << e.what();
     }
   }
+}
+
+// The formats are a plan's identity: no two named plans share them, and the chain's algorithm is
+// read off them.
+TEST(Plan, NamesDifferInTheirFormats) {
+  for (const auto& a : named_plans())
+    for (const auto& b : named_plans())
+      EXPECT_EQ(parse_plan(a.name).formats == parse_plan(b.name).formats, a.name == b.name)
+          << a.name << " " << b.name;
+  const Plan production = parse_plan("production");
+  EXPECT_EQ(production[Site::summary_chain], Format::diag_tf32x3);
+  EXPECT_EQ(production[Site::merge_dot], Format::ieee);
+  EXPECT_EQ(parse_plan("tf32x3+summary.chain=diag_tf32x3+merge.dot=ieee").formats,
+            production.formats);
+  EXPECT_EQ(production.schedule_sites_at_ieee()[Site::summary_chain], Format::ieee);
 }
 
 TEST(CaseId, GlobStarCrossesSlashes) {

@@ -79,9 +79,15 @@ __host__ __device__ __forceinline__ float tf32_rn(float x) {
 
 // cvt.rn.bf16.f32: nearest even, overflow to infinity, NaN is 0x7fff.
 __host__ __device__ __forceinline__ std::uint16_t bf16_from_float(float x) {
+#if defined(__CUDA_ARCH__)
+  std::uint16_t code;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(code) : "f"(x));
+  return code;
+#else
   const std::uint32_t v = detail::bits(x);
   return static_cast<std::uint16_t>(
       (v & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : (v + 0x7fffu + (v >> 16 & 1)) >> 16);
+#endif
 }
 __host__ __device__ __forceinline__ float float_from_bf16(std::uint16_t code) {
   return detail::from_bits(static_cast<std::uint32_t>(code) << 16);
@@ -141,6 +147,15 @@ __host__ __device__ __forceinline__ float float_from_s8(std::int8_t code) { retu
 // Two codes as one register, the first in the low half.
 __host__ __device__ __forceinline__ std::uint32_t pack2(std::uint16_t low, std::uint16_t high) {
   return low | static_cast<std::uint32_t>(high) << 16;
+}
+__host__ __device__ __forceinline__ std::uint32_t bf16_pair(float low, float high) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
+  return pack2(bf16_from_float(low), bf16_from_float(high));
+#endif
 }
 
 }  // namespace numgate::formats

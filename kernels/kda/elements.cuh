@@ -22,7 +22,7 @@ struct StaticPlan {
   __host__ __device__ constexpr Format operator[](Site s) const {
     constexpr Formats f = N == Named::reference    ? reference_formats()
                           : N == Named::production ? production_formats()
-                                                   : production_formats(Format::tf32);
+                                                   : production_formats(Format::tf32, Format::tf32);
     return f[static_cast<std::size_t>(s)];
   }
 };

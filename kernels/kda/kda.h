@@ -69,7 +69,7 @@ struct PrepareArgs {
   ChunkOperands out;
 };
 
-// The recurrence over chunks. o and o_cast may be null (a summary's B needs neither).
+// The recurrence over chunks. o, o_cast or both may be null (a summary's B needs neither).
 struct StatePassArgs {
   KdaDims dims;
   Packing packing;

@@ -23,6 +23,14 @@ void launch_beta(const BetaArgs&, const Plan&, simt::Stream);
 void launch_conv(const ConvArgs&, const Plan&, simt::Stream);
 void launch_out_norm(const OutNormArgs&, const Plan&, simt::Stream);
 
+// Two kernels each: for any formats, and a tuned one for bf16 operands with the same bits.
+void launch_prepare_any(const PrepareArgs&, const Plan&, simt::Stream);
+void launch_prepare_bf16(const PrepareArgs&, const Plan&, simt::Stream);
+bool prepare_in_bf16(const PrepareArgs&, const Plan&);
+void launch_state_pass_any(const StatePassArgs&, const Plan&, simt::Stream);
+void launch_state_pass_bf16(const StatePassArgs&, const Plan&, simt::Stream);
+bool state_pass_in_bf16(const Plan&);
+
 inline RuntimePlan runtime_plan(const Plan& plan) {
   RuntimePlan p;
   std::copy(plan.formats.begin(), plan.formats.end(), p.formats);
@@ -36,7 +44,7 @@ void with_plan(const Plan& plan, F f) {
 #ifdef __CUDACC__
   if (plan.formats == reference_formats()) return f(StaticPlan<Named::reference>{});
   if (plan.formats == production_formats()) return f(StaticPlan<Named::production>{});
-  if (plan.formats == production_formats(Format::tf32)) return f(StaticPlan<Named::tf32>{});
+  if (plan.formats == production_formats(Format::tf32, Format::tf32)) return f(StaticPlan<Named::tf32>{});
 #endif
   f(runtime_plan(plan));
 }
@@ -46,7 +54,7 @@ template <class F>
 void with_fp32_plan(const Plan& plan, F f) {
 #ifdef __CUDACC__
   for (const Formats& named :
-       {reference_formats(), production_formats(), production_formats(Format::tf32)})
+       {reference_formats(), production_formats(), production_formats(Format::tf32, Format::tf32)})
     if (plan.formats == named) return f(StaticPlan<Named::reference>{});
 #endif
   f(runtime_plan(plan));

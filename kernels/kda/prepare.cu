@@ -1,25 +1,28 @@
 // Chunk operands of the chunked prefill: one block a chunk and value head. PIPELINE 2.13a.
+#include "kernels/kda/chunk_decay.cuh"
 #include "kernels/kda/launch.h"
 #include "kernels/kda/rows.cuh"
+#include "kernels/kda/unit_lower_inverse.cuh"
 
 namespace numgate::kernels::NUMGATE_BACKEND {
 namespace {
 
-constexpr int kThreads = 128, kWarps = kThreads / 32, kBlocks = kChunk / kSubChunk;
-constexpr int kSquare = kChunk + 4;  // row pitch of 64 x 64 matrices, in floats
+constexpr int kThreads = 128, kWarps = kThreads / 32, kBlocks = kSubChunks;
 
 // Shared memory, in floats. Row pitches are padded by 4 against bank conflicts.
 template <int K, int V>
 struct Layout {
   static constexpr int kKey = K + 4, kValue = V + 4, kWide = kKey > kValue ? kKey : kValue;
-  static constexpr int khat = 0;                      // [64][kKey]
-  static constexpr int qhat = khat + kChunk * kKey;   // [64][kKey], later beta v [64][kValue]
-  static constexpr int G = qhat + kChunk * kWide;     // [64][kKey], later beta k exp2 G
-  static constexpr int A = G + kChunk * kKey;         // [64][kSquare], upper blocks are scratch
-  static constexpr int right = A + kChunk * kSquare;  // [48][kKey]
-  static constexpr int left_k = right + 48 * kKey;    // [16][kKey]
+  static constexpr int khat = 0;                        // [64][kKey]
+  static constexpr int qhat = khat + kChunk * kKey;     // [64][kKey], later beta v [64][kValue]
+  static constexpr int L = qhat + kChunk * kWide;       // [64][kKey], later beta k exp2 G
+  static constexpr int total = L + kChunk * kKey;       // [4][K]
+  static constexpr int scale = total + kBlocks * K;     // [4][K]
+  static constexpr int A = scale + kBlocks * K;         // [64][kSquare], upper blocks are scratch
+  static constexpr int right = A + kChunk * kSquare;    // [64][kKey]
+  static constexpr int left_k = right + kChunk * kKey;  // [16][kKey]
   static constexpr int left_q = left_k + kSubChunk * kKey;  // [16][kKey]
-  static constexpr int T = right;  // [64][kSquare], after the off-diagonal blocks
+  static constexpr int T = right;                           // [64][kSquare], after the products
   static constexpr int after_T = T + kChunk * kSquare, after_left = left_q + kSubChunk * kKey;
   static constexpr int beta = after_T > after_left ? after_T : after_left;  // [64]
   static constexpr int floats = beta + kChunk;
@@ -31,9 +34,11 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
   constexpr int N = K / 32;
   const auto khat = simt::dynamic_shared<float>(L::khat * 4, kChunk * L::kKey);
   const auto qhat = simt::dynamic_shared<float>(L::qhat * 4, kChunk * L::kWide);
-  const auto G = simt::dynamic_shared<float>(L::G * 4, kChunk * L::kKey);
+  const auto log_decay = simt::dynamic_shared<float>(L::L * 4, kChunk * L::kKey);
+  const auto total = simt::dynamic_shared<float>(L::total * 4, kBlocks * K);
+  const auto scale = simt::dynamic_shared<float>(L::scale * 4, kBlocks * K);
   const auto A = simt::dynamic_shared<float>(L::A * 4, kChunk * kSquare);
-  const auto right = simt::dynamic_shared<float>(L::right * 4, 48 * L::kKey);
+  const auto right = simt::dynamic_shared<float>(L::right * 4, kChunk * L::kKey);
   const auto left_k = simt::dynamic_shared<float>(L::left_k * 4, kSubChunk * L::kKey);
   const auto left_q = simt::dynamic_shared<float>(L::left_q * 4, kSubChunk * L::kKey);
   const auto T = simt::dynamic_shared<float>(L::T * 4, kChunk * kSquare);
@@ -50,77 +55,101 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       const int at = r * L::kKey + lane * N + i;
-      khat[at] = row.k[i], qhat[at] = row.q[i], G[at] = row.g[i] * kLog2e;
+      khat[at] = row.k[i], qhat[at] = row.q[i], log_decay[at] = row.g[i] * kLog2e;
     }
     if (lane == 0) beta[r] = row.beta;
   }
   __syncthreads();
 
-  for (int c = thread; c < K; c += kThreads) {
+  // Log decays from the start of each sub-chunk of 16; the step over whole ones is apart.
+  for (int job = thread; job < kBlocks * K; job += kThreads) {
+    const int block = job / K, c = job % K;
     float sum = 0;
-    for (int r = 0; r < kChunk; ++r) {
-      sum = round_to(plan[Site::cumsum], sum + G[r * L::kKey + c]);
-      G[r * L::kKey + c] = sum;
+    for (int r = block * kSubChunk; r < (block + 1) * kSubChunk; ++r) {
+      sum = round_to(plan[Site::cumsum], sum + log_decay[r * L::kKey + c]);
+      log_decay[r * L::kKey + c] = sum;
     }
-    a.out.gamma[slot * K + c] = round_to(plan[Site::gamma], elementary::exp2(sum));
+    total[block * K + c] = sum;
   }
   __syncthreads();
+  for (int c = thread; c < K; c += kThreads)
+    a.out.gamma[slot * K + c] = round_to(plan[Site::gamma], decay_across<K>(total, c, 0, kBlocks));
 
   for (int r = warp; r < kChunk; r += kWarps) {
+    const int block = r / kSubChunk;
     float kg[N], qg[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       const int c = lane * N + i, at = r * L::kKey + c;
-      kg[i] = khat[at] * elementary::exp2(G[(kChunk - 1) * L::kKey + c] - G[at]);
-      qg[i] = qhat[at] * elementary::exp2(G[at]);
+      const float enter = elementary::exp2(log_decay[at]);
+      const float leave = elementary::exp2(total[block * K + c] - log_decay[at]);
+      right[at] = khat[at] * leave;
+      kg[i] = khat[at] * (leave * decay_across<K>(total, c, block + 1, kBlocks));
+      qg[i] = qhat[at] * (enter * decay_across<K>(total, c, 0, block));
     }
     store_elements<N>(a.out.kg, (slot * kChunk + r) * K + lane * N, plan[Site::kg_store], kg);
     store_elements<N>(a.out.qg, (slot * kChunk + r) * K + lane * N, plan[Site::qg_store], qg);
   }
 
-  // Off-diagonal blocks of row block I, decays taken against its first row: every exponent is <= 0.
-  for (int I = 1; I < kBlocks; ++I) {
-    const int anchor = I * kSubChunk * L::kKey;
-    for (int r = warp; r < kSubChunk * (I + 1); r += kWarps)
+  // Products by blocks of 16 x 16: the decay since the start of block I on the left, to the end of
+  // block J on the right, and `scale` for what lies between, on the left; for J = I on the right.
+  const bool factored = d.bounded_gate && plan[Site::diag_dot] != Format::ieee;
+  for (int I = 0; I < kBlocks; ++I) {
+    const int first = I * kSubChunk, blocks = I + factored;
+    for (int r = warp; r < kSubChunk; r += kWarps)
       for (int c = lane; c < K; c += 32) {
-        const int at = r * L::kKey + c;
-        if (r < kSubChunk * I) {
-          right[at] = khat[at] * elementary::exp2(G[anchor + c] - G[at]);
-        } else {
-          const int to = (r - kSubChunk * I) * L::kKey + c;
-          const float decay = elementary::exp2(G[at] - G[anchor + c]);
-          left_k[to] = khat[at] * decay, left_q[to] = qhat[at] * decay;
-        }
+        const int at = (first + r) * L::kKey + c;
+        const float enter = elementary::exp2(log_decay[at]);
+        left_k[r * L::kKey + c] = khat[at] * enter, left_q[r * L::kKey + c] = qhat[at] * enter;
       }
+    for (int job = thread; job < blocks * K; job += kThreads) {
+      const int J = job / K, c = job % K;
+      scale[job] =
+          J == I ? elementary::exp2(-total[I * K + c]) : decay_across<K>(total, c, J + 1, I);
+    }
     __syncthreads();
-    for (int job = warp; job < 4 * I; job += kWarps) {
-      const bool query = job >= 2 * I;
-      const int column = job % (2 * I) * 8;
+    for (int job = warp; job < 4 * blocks; job += kWarps) {
+      const bool query = job >= 2 * blocks;
+      const int column = job % (2 * blocks) * 8, J = column / kSubChunk;
       const auto left = query ? left_q : left_k;
-      float acc[4] = {};
-      dot_tile(
-          query ? plan[Site::aqk_dot] : plan[Site::akk_dot], acc,
-          [&](int r, int k) { return left[r * L::kKey + k]; },
-          [&](int k, int c) { return right[(column + c) * L::kKey + k]; }, 0, K);
+      const Format f = plan[J == I ? Site::diag_dot : query ? Site::aqk_dot : Site::akk_dot];
+      float low[4] = {}, high[4] = {};
+      const auto multiply = [&](float(&acc)[4], int begin) {
+        dot_tile(
+            f, acc,
+            [&](int r, int k) {
+              const float x = left[r * L::kKey + k];
+              return J == I ? x : x * scale[J * K + k];
+            },
+            [&](int k, int c) {
+              const float x = right[(column + c) * L::kKey + k];
+              return J == I ? x * scale[J * K + k] : x;
+            },
+            begin, begin + K / 2);
+      };
+      multiply(low, 0);
+      multiply(high, K / 2);
       const Lane l;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int row = I * kSubChunk + l.row + 8 * half, col = column + 2 * l.pair;
-        const float pair[2] = {acc[2 * half], acc[2 * half + 1]};
+        const int row = first + l.row + 8 * half, col = column + 2 * l.pair;
+        float pair[2] = {low[2 * half] + high[2 * half], low[2 * half + 1] + high[2 * half + 1]};
         if (query) {
+          if (col > row) pair[0] = 0;
+          if (col + 1 > row) pair[1] = 0;
           store_elements<2>(a.out.aqk, (slot * kChunk + row) * kChunk + col, plan[Site::aqk_store],
                             pair);
         } else {
-          A[row * kSquare + col] = beta[row] * pair[0],
-                            A[row * kSquare + col + 1] = beta[row] * pair[1];
+          A[row * kSquare + col] = row > col ? beta[row] * pair[0] : 0;
+          A[row * kSquare + col + 1] = row > col + 1 ? beta[row] * pair[1] : 0;
         }
       }
     }
     __syncthreads();
   }
 
-  // Diagonal blocks, pair by pair: no factor of a decay is formed on its own.
-  for (int p = thread; p < kBlocks * kSubChunk * kSubChunk; p += kThreads) {
+  // Diagonal blocks pair by pair, where no factor of a decay may be formed on its own.
+  for (int p = thread; !factored && p < kBlocks * kSubChunk * kSubChunk; p += kThreads) {
     const int first = p / (kSubChunk * kSubChunk) * kSubChunk;
     const int i = first + p / kSubChunk % kSubChunk, j = first + p % kSubChunk;
     float kk = 0, qk = 0;
@@ -128,7 +157,8 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
       for (int c = 0; c < K; ++c) {
         const Format f = plan[Site::diag_dot];
         const int ic = i * L::kKey + c, jc = j * L::kKey + c;
-        const float decayed = round_to(f, khat[jc] * elementary::exp2(G[ic] - G[jc]));
+        const float decayed =
+            round_to(f, khat[jc] * elementary::exp2(log_decay[ic] - log_decay[jc]));
         kk = fmaf(round_to(f, khat[ic]), decayed, kk);
         qk = fmaf(round_to(f, qhat[ic]), decayed, qk);
       }
@@ -137,50 +167,12 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
   }
   __syncthreads();
 
-  // T = (I + A)^-1. Diagonal blocks by forward substitution, a column a lane.
-  {
-    const int first = warp * kSubChunk, j = lane;
-    if (j < kSubChunk) {
-      for (int i = 0; i < kSubChunk; ++i) {
-        float sum = i == j ? -1.0f : 0.0f;
-        for (int m = j; m < i; ++m)
-          sum =
-              fmaf(A[(first + i) * kSquare + first + m], T[(first + m) * kSquare + first + j], sum);
-        T[(first + i) * kSquare + first + j] = -sum;
-      }
-    }
-  }
+  if (thread < kChunk) invert_diagonal_blocks(A, T, thread);
   __syncthreads();
-  // Blocks below: T_IJ = -T_II (sum_M A_IM T_MJ). The inner sum waits in A's unused upper block (J,
-  // I).
-  for (int distance = 1; distance < kBlocks; ++distance) {
-    const int J = warp * kSubChunk, I = (warp + distance) * kSubChunk;
-    const bool busy = warp + distance < kBlocks;
-    const Lane l;
-    for (int column = 0; busy && column < kSubChunk; column += 8) {
-      float acc[4] = {};
-      dot_tile(
-          plan[Site::inverse], acc, [&](int r, int k) { return A[(I + r) * kSquare + k]; },
-          [&](int k, int c) { return T[k * kSquare + J + column + c]; }, J, I);
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        A[(J + l.row + e / 2 * 8) * kSquare + I + column + 2 * l.pair + e % 2] = acc[e];
-    }
-    __syncwarp();
-    for (int column = 0; busy && column < kSubChunk; column += 8) {
-      float acc[4] = {};
-      dot_tile(
-          plan[Site::inverse], acc, [&](int r, int k) { return T[(I + r) * kSquare + I + k]; },
-          [&](int k, int c) { return A[(J + k) * kSquare + I + column + c]; }, 0, kSubChunk);
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        T[(I + l.row + e / 2 * 8) * kSquare + J + column + 2 * l.pair + e % 2] = -acc[e];
-    }
-    __syncthreads();
-  }
+  invert_lower_blocks<kWarps>(plan[Site::inverse], A, T);
 
-  // qhat gives way to beta v, G to beta k exp2 G.
-  const auto bv = qhat, bk = G;
+  // qhat gives way to beta v, the log decays to beta k exp2 G.
+  const auto bv = qhat, bk = log_decay;
   for (int r = warp; r < kChunk; r += kWarps) {
     const std::int64_t t = begin + r;
     float v[V / 32] = {};
@@ -190,7 +182,8 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
     for (int i = 0; i < V / 32; ++i) bv[r * L::kValue + lane * (V / 32) + i] = beta[r] * v[i];
     for (int c = lane; c < K; c += 32) {
       const int at = r * L::kKey + c;
-      bk[at] = beta[r] * khat[at] * elementary::exp2(G[at]);
+      bk[at] = beta[r] * khat[at] *
+               (elementary::exp2(log_decay[at]) * decay_across<K>(total, c, 0, r / kSubChunk));
     }
   }
   __syncthreads();
@@ -220,6 +213,13 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
 }  // namespace
 
 void launch_prepare(const PrepareArgs& a, const Plan& plan, simt::Stream stream) {
+  if (prepare_in_bf16(a, plan))
+    launch_prepare_bf16(a, plan, stream);
+  else
+    launch_prepare_any(a, plan, stream);
+}
+
+void launch_prepare_any(const PrepareArgs& a, const Plan& plan, simt::Stream stream) {
   with_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto v, auto p) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
     const std::int64_t chunks = a.packing.begin ? a.packing.chunks : a.dims.chunks();

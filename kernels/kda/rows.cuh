@@ -9,19 +9,23 @@ namespace numgate::kernels::NUMGATE_BACKEND {
 inline constexpr float kLog2e = 1.44269504f;  // 1.3e-8 from log2(e): below half an fp32 ulp
 inline constexpr float kNormEps = 1e-6f, kGateLowerBound = -5.0f;
 
-// x / sqrt(sum x^2 + 1e-6): lane l holds elements l N .. l N + N - 1. PIPELINE 2.10.
+// 1 / sqrt(sum x^2 + 1e-6) of a row: lane l holds elements l N .. l N + N - 1. PIPELINE 2.10.
 template <int N>
-__device__ __forceinline__ void normalize(float (&x)[N], float scale, Format norm) {
+__device__ __forceinline__ float inverse_norm(const float (&x)[N]) {
   float squares = 0;
 #pragma unroll
   for (int i = 0; i < N; ++i) squares = fmaf(x[i], x[i], squares);
-  const float r = elementary::rsqrt(warp_sum(squares) + kNormEps);
+  return elementary::rsqrt(warp_sum(squares) + kNormEps);
+}
+template <int N>
+__device__ __forceinline__ void normalize(float (&x)[N], float scale, Format norm) {
+  const float r = inverse_norm(x);
 #pragma unroll
   for (int i = 0; i < N; ++i) x[i] = round_to(norm, x[i] * r * scale);
 }
 
 // Natural-log decay. PIPELINE 2.11; plain: KDA_CP 1.
-__device__ __forceinline__ float log_decay(bool bounded, float raw, float a, float bias) {
+__device__ __forceinline__ float log_decay_of(bool bounded, float raw, float a, float bias) {
   const float x = raw + bias;
   return bounded ? kGateLowerBound * elementary::sigmoid(a * x) : -a * elementary::softplus(x);
 }
@@ -59,7 +63,7 @@ struct PreparedRow {
 #pragma unroll
     for (int i = 0; i < N; ++i)
       g[i] = round_to(plan[Site::gate],
-                      log_decay(d.bounded_gate, g[i], a, in.dt_bias[hv * K + lane * N + i]));
+                      log_decay_of(d.bounded_gate, g[i], a, in.dt_bias[hv * K + lane * N + i]));
     beta = round_to(plan[Site::beta], elementary::sigmoid(beta));
   }
 };

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kThreads) gate_kernel(GateArgs a, P plan) {
   const float scale = elementary::exp(a.A_log[channel / a.dims.K]);
   const float raw = load_element(a.g_raw, at, a.dims.in);
   a.g[at] =
-      round_to(plan[Site::gate], log_decay(a.dims.bounded_gate, raw, scale, a.dt_bias[channel]));
+      round_to(plan[Site::gate], log_decay_of(a.dims.bounded_gate, raw, scale, a.dt_bias[channel]));
 }
 
 template <class P>

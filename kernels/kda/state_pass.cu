@@ -6,7 +6,7 @@ namespace numgate::kernels::NUMGATE_BACKEND {
 namespace {
 
 constexpr int kThreads = 128, kWarps = kThreads / 32, kColumns = 32, kPitch = kColumns + 4;
-constexpr int kSquare = kChunk + 4;
+constexpr int kSquare = kChunk + 4;  // row pitch of a 64 x 64 matrix
 
 template <int K>
 struct Layout {
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P
   const std::int64_t first_chunk = a.packing.begin ? a.packing.first[sequence] : 0;
   const std::int64_t last_chunk = a.packing.begin ? a.packing.first[sequence + 1] : d.chunks();
   const Lane l;
-  const bool writes_o = a.o != nullptr;
+  const bool writes_o = a.o || a.o_cast;
   const Format out = output_format(plan[Site::output], d.in);
 
   for (int at = thread; at < K * kColumns; at += kThreads) {
@@ -92,8 +92,8 @@ __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P
         if (t >= end) continue;
         const std::int64_t at = (t * d.HV + hv) * V + first_column + column + 2 * l.pair;
         const float pair[2] = {acc[2 * half], acc[2 * half + 1]};
-        store_elements<2>(a.o, at, Format::ieee, pair);
-        store_elements<2>(a.o_cast, at, out, pair);
+        if (a.o) store_elements<2>(a.o, at, Format::ieee, pair);
+        if (a.o_cast) store_elements<2>(a.o_cast, at, out, pair);
       }
     }
     __syncthreads();
@@ -123,6 +123,13 @@ __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P
 }  // namespace
 
 void launch_state_pass(const StatePassArgs& a, const Plan& plan, simt::Stream stream) {
+  if (state_pass_in_bf16(plan))
+    launch_state_pass_bf16(a, plan, stream);
+  else
+    launch_state_pass_any(a, plan, stream);
+}
+
+void launch_state_pass_any(const StatePassArgs& a, const Plan& plan, simt::Stream stream) {
   with_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto v, auto p) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
     simt::launch("kda.state_pass",

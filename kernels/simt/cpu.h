@@ -134,6 +134,11 @@ inline void store4(Shared<float> s, std::size_t i, float4 v) {
 inline void store4(Shared<std::uint32_t> s, std::size_t i, uint4 v) {
   std::memcpy(s.group(i, 4, 16), &v, sizeof v);
 }
+// Eight 16-bit elements.
+inline uint4 load8(Shared<const std::uint16_t> s, std::size_t i) {
+  return load_group<uint4>(s.group(i, 8, 16));
+}
+inline void store8(std::uint16_t* p, uint4 v) { std::memcpy(p, &v, sizeof v); }
 // Two 16-bit elements as one register, the lower index in the low half.
 inline std::uint32_t load_pair(const std::uint16_t* p, std::size_t i) {
   return load_group<std::uint32_t>(p + i);

@@ -43,8 +43,8 @@ std::string place(const Block& block, const Thread& thread) {
          text(thread.index) + ": ";
 }
 std::string waits_at(const Thread& thread) {
-  static constexpr const char* kNames[] = {"nothing",   "__syncthreads", "__syncwarp",
-                                           "a shuffle", "a vote",        "an mma"};
+  static constexpr const char* kNames[] = {"nothing", "__syncthreads", "__syncwarp", "a shuffle",
+                                           "a vote",  "a load_matrix", "an mma"};
   std::string s = kNames[static_cast<int>(std::min(thread.waiting, Meeting::mma))];
   if (thread.waiting == Meeting::barrier) {
     s += std::string(" (") + thread.where.file_name() + ":" + std::to_string(thread.where.line()) +

@@ -6,6 +6,7 @@
 #include <exception>
 #include <source_location>
 #include <string>
+#include <vector>
 
 #include "kernels/simt/cpu_types.h"
 #include "kernels/simt/tensor_core.h"
@@ -22,6 +23,7 @@ enum class Meeting : std::uint8_t {
   syncwarp,
   shuffle,
   vote,
+  load_matrix,
   mma
 };  // mma + its type
 
@@ -36,6 +38,12 @@ struct Thread {
   std::uint32_t waiting_mask = 0;
   bool started = false, finished = false;
   std::source_location where;  // of the barrier it waits at
+  struct Copy {
+    std::byte* to;
+    const std::byte* from;
+  };
+  std::vector<Copy> copies;              // asynchronous, under way
+  std::vector<std::size_t> copy_groups;  // ends of their groups in `copies`
   // For AddressSanitizer.
   const void* stack_bottom = nullptr;
   std::size_t stack_size = 0;
@@ -52,10 +60,12 @@ struct Warp {
   unsigned number = 0;
   std::uint32_t ready = 0;  // lanes that can run
   int groups = 0;
-  Group group[kLanes];           // meetings that wait for lanes, one per mask
-  std::uint32_t value[kLanes];   // what the lanes bring to a shuffle or vote
-  std::uint32_t result[kLanes];  // and what they take from it
-  tensor_core::Tile tile;        // the fragments of an mma
+  Group group[kLanes];              // meetings that wait for lanes, one per mask
+  std::uint32_t value[kLanes];      // what the lanes bring to a shuffle or vote
+  std::uint32_t result[kLanes];     // and what they take from it
+  tensor_core::Tile tile;           // the fragments of an mma
+  const void* row[kLanes];          // the rows of a load_matrix
+  std::uint16_t matrix[kLanes][8];  // and what they hold
 };
 
 struct Block {

@@ -58,6 +58,13 @@ __device__ __forceinline__ void store4(float* p, std::size_t i, float4 v) {
 __device__ __forceinline__ void store4(std::uint32_t* p, std::size_t i, uint4 v) {
   *reinterpret_cast<uint4*>(p + i) = v;
 }
+// Eight 16-bit elements.
+__device__ __forceinline__ uint4 load8(const std::uint16_t* p, std::size_t i) {
+  return *reinterpret_cast<const uint4*>(p + i);
+}
+__device__ __forceinline__ void store8(std::uint16_t* p, uint4 v) {
+  *reinterpret_cast<uint4*>(p) = v;
+}
 // Two 16-bit elements as one register, the lower index in the low half.
 __device__ __forceinline__ std::uint32_t load_pair(const std::uint16_t* p, std::size_t i) {
   return *reinterpret_cast<const std::uint32_t*>(p + i);

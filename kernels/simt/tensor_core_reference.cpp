@@ -8,8 +8,6 @@
 namespace numgate::tensor_core {
 namespace {
 
-constexpr int kFloor = -133;
-
 enum class Class : std::uint8_t { finite, infinite, nan };
 
 // A finite number is (-1)^negative significand 2^(exponent - fraction bits of its format).
@@ -34,7 +32,6 @@ Number decode(std::uint32_t code, int exponent_bits, int fraction_bits) {
 }
 
 struct Operand {
-  Type type;
   int exponent_bits, fraction_bits;
   std::uint32_t (*code)(std::uint32_t raw);  // as the unit reads it
 };
@@ -46,65 +43,81 @@ std::uint32_t e4m3_as_fp16(std::uint32_t raw) {
 }
 std::uint32_t e5m2_as_fp16(std::uint32_t raw) { return raw << 8; }
 
-Operand operand(Type type, Unit unit) {
+Operand operand(Type type, const Rules& rules) {
   switch (type) {
     case Type::tf32:
-      return {type, 8, 10, cut13};
+      return {8, 10, cut13};
     case Type::bf16:
-      return {type, 8, 7, same};
+      return {8, 7, same};
     case Type::fp16:
-      return {type, 5, 10, same};
+      return {5, 10, same};
     case Type::e4m3:
-      return unit == Unit::mma ? Operand{type, 5, 10, e4m3_as_fp16} : Operand{type, 4, 3, same};
-    default:
-      return {type, 5, 10, e5m2_as_fp16};
+      return rules.reads_as_fp16 ? Operand{5, 10, e4m3_as_fp16} : Operand{4, 3, same};
+    default:  // the same number with and without the conversion
+      return {5, 10, e5m2_as_fp16};
   }
 }
 
 // (-1)^negative significand 2^shift, cut to an integer.
-std::int64_t cut(bool negative, std::uint64_t significand, int shift) {
-  const std::uint64_t m = shift >= 0    ? significand << shift
-                          : -shift > 63 ? 0
-                                        : significand >> -shift;
-  return negative ? -static_cast<std::int64_t>(m) : static_cast<std::int64_t>(m);
+std::int64_t cut(bool negative, std::uint64_t significand, int shift, Rules::Cut rule) {
+  if (shift >= 0) {
+    const auto whole = static_cast<std::int64_t>(significand << shift);
+    return negative ? -whole : whole;
+  }
+  const std::uint64_t kept = -shift > 63 ? 0 : significand >> -shift;
+  const bool lost = -shift > 63 ? significand != 0 : kept << -shift != significand;
+  const auto whole = static_cast<std::int64_t>(kept);
+  return negative ? -whole - (lost && rule == Rules::Cut::floor) : whole;
 }
 
-// sum 2^lsb as fp32 with `fraction_bits`, toward zero. Overflow is infinite all the same, and zero
-// is +0.
-std::uint32_t store(std::int64_t sum, int lsb, int fraction_bits) {
+// magnitude 2^shift to an integer.
+std::uint64_t round(std::uint64_t magnitude, int shift, Rules::Rounding rule) {
+  if (shift >= 0) return magnitude << shift;
+  if (-shift > 63) return 0;  // magnitudes are below 2^62
+  const std::uint64_t kept = magnitude >> -shift, rest = magnitude - (kept << -shift);
+  const std::uint64_t half = std::uint64_t{1} << (-shift - 1);
+  const bool up = rest > half || (rest == half && kept % 2 == 1);
+  return kept + (up && rule == Rules::Rounding::nearest_even);
+}
+
+// sum 2^lsb as fp32 with the stored fraction bits. Overflow is infinite even toward zero, and a
+// result that becomes zero is +0.
+std::uint32_t store(std::int64_t sum, int lsb, const Rules& rules) {
   const auto magnitude = static_cast<std::uint64_t>(std::abs(sum));
   if (magnitude == 0) return 0;
   const int exponent = std::max(lsb + static_cast<int>(std::bit_width(magnitude)) - 1, -126);
   const std::uint32_t sign = sum < 0 ? 0x80000000u : 0;
   if (exponent > 127) return sign | 0x7f800000u;
-  const auto significand =
-      static_cast<std::uint32_t>(cut(false, magnitude, lsb - (exponent - fraction_bits)))
-      << (23 - fraction_bits);
+  const auto significand = static_cast<std::uint32_t>(round(
+                               magnitude, lsb - (exponent - rules.stored_bits), rules.rounding))
+                           << (23 - rules.stored_bits);
   // A subnormal has no leading bit to add to the exponent field.
   const std::uint32_t code = (static_cast<std::uint32_t>(exponent + 126) << 23) + significand;
   return code == 0 ? 0 : sign | code;
 }
 
-struct Step {
-  int kept;      // F
-  int fraction;  // bits of the stored result
-};
+// The step that takes the products of k.
+int step_of(int depth, const Rules& rules, int k) {
+  const bool pairs = rules.order == Rules::Order::pairs_first;
+  return (pairs ? k % 4 / 2 * (depth / 2) + k / 4 * 2 + k % 2 : k) / rules.products;
+}
 
-// One step over the k of `mask`.
-std::uint32_t step(const Operand& format, const Step& rule, const Tile& tile, int row, int column,
-                   std::uint32_t mask, std::uint32_t addend) {
+std::uint32_t step(Type type, const Rules& rules, const Tile& tile, int row, int column, int index,
+                   std::uint32_t addend) {
+  const Operand format = operand(type, rules);
   const Number c = decode(addend, 8, 23);
-  int emax = std::max(kFloor, c.kind == Class::finite && c.significand ? c.exponent : kFloor);
+  int emax = rules.exponent_floor;
+  if (c.kind == Class::finite && c.significand) emax = std::max(emax, c.exponent);
   bool nan = c.kind == Class::nan, plus = c.kind == Class::infinite && !c.negative,
        minus = c.kind == Class::infinite && c.negative;
   Number products[kMaxDepth];
   int count = 0;
-  for (int k = 0; k < kMaxDepth; ++k) {
-    if (!(mask >> k & 1)) continue;
-    const Number a = decode(format.code(element(format.type, tile.a, k, row)), format.exponent_bits,
+  for (int k = 0; k < depth(type); ++k) {
+    if (step_of(depth(type), rules, k) != index) continue;
+    const Number a = decode(format.code(element(type, tile.a, k, row)), format.exponent_bits,
                             format.fraction_bits);
-    const Number b = decode(format.code(element(format.type, tile.b, k, column)),
-                            format.exponent_bits, format.fraction_bits);
+    const Number b = decode(format.code(element(type, tile.b, k, column)), format.exponent_bits,
+                            format.fraction_bits);
     const bool negative = a.negative != b.negative;
     if (a.kind == Class::nan || b.kind == Class::nan) {
       nan = true;
@@ -120,13 +133,13 @@ std::uint32_t step(const Operand& format, const Step& rule, const Tile& tile, in
   }
   if (nan || (plus && minus)) return 0x7fffffffu;
   if (plus || minus) return plus ? 0x7f800000u : 0xff800000u;
-  std::int64_t sum = cut(c.negative, c.significand, c.exponent - 23 - (emax - rule.kept));
+  const int lsb = emax - rules.fraction_bits;
+  std::int64_t sum = cut(c.negative, c.significand, c.exponent - 23 - lsb, rules.cut);
   for (int i = 0; i < count; ++i) {
     const Number& p = products[i];
-    sum +=
-        cut(p.negative, p.significand, p.exponent - 2 * format.fraction_bits - (emax - rule.kept));
+    sum += cut(p.negative, p.significand, p.exponent - 2 * format.fraction_bits - lsb, rules.cut);
   }
-  return store(sum, emax - rule.kept, rule.fraction);
+  return store(sum, lsb, rules);
 }
 
 std::uint32_t integers(Type type, const Tile& tile, int row, int column) {
@@ -139,29 +152,50 @@ std::uint32_t integers(Type type, const Tile& tile, int row, int column) {
   return static_cast<std::uint32_t>(sum);
 }
 
-std::uint32_t result(Type type, Unit unit, const Tile& tile, int row, int column) {
-  if (type == Type::s8 || type == Type::s8_satfinite) return integers(type, tile, row, column);
-  const Operand format = operand(type, unit);
-  const std::uint32_t c = tile.c[column][row];
-  const bool fp8 = depth(type) == 32;
-  if (!fp8) return step(format, {25, 23}, tile, row, column, (1u << depth(type)) - 1, c);
-  if (unit == Unit::wgmma) {
-    return step(format, {13, 13}, tile, row, column, 0xffffffffu, c);
+}  // namespace
+
+Rules hopper_rules(Type type, Unit unit) {
+  Rules rules{.fraction_bits = 25,
+              .products = depth(type),
+              .order = Rules::Order::sequence,
+              .addend = Rules::Addend::first,
+              .cut = Rules::Cut::toward_zero,
+              .rounding = Rules::Rounding::toward_zero,
+              .stored_bits = 23,
+              .exponent_floor = -133,
+              .reads_as_fp16 = false};
+  const bool fp8 = type == Type::e4m3 || type == Type::e5m2;
+  if (fp8 && unit == Unit::wgmma) {
+    rules.fraction_bits = rules.stored_bits = 13;
+  } else if (fp8) {
+    rules.products = 16;
+    rules.order = Rules::Order::pairs_first;
+    rules.addend = Rules::Addend::last;
+    rules.reads_as_fp16 = true;
   }
-  const std::uint32_t low = step(format, {25, 23}, tile, row, column, 0x33333333u, 0);
-  const std::uint32_t both = step(format, {25, 23}, tile, row, column, 0xccccccccu, low);
-  const float sum = std::bit_cast<float>(c) + std::bit_cast<float>(both);
+  return rules;
+}
+
+std::uint32_t output(Type type, const Rules& rules, const Tile& tile, int row, int column) {
+  if (is_integer(type)) return integers(type, tile, row, column);
+  const std::uint32_t c = tile.c[column][row];
+  const bool last = rules.addend == Rules::Addend::last;
+  std::uint32_t d = last ? 0 : c;
+  for (int i = 0; i * rules.products < depth(type); ++i)
+    d = step(type, rules, tile, row, column, i, d);
+  if (!last) return d;
+  const float sum = std::bit_cast<float>(c) + std::bit_cast<float>(d);
   return sum != sum ? 0x7fffffffu : std::bit_cast<std::uint32_t>(sum);
 }
 
-}  // namespace
+void multiply_reference(Type type, const Rules& rules, Tile& tile) {
+  for (int row = 0; row < kRows; ++row)
+    for (int column = 0; column < kColumns; ++column)
+      tile.d[column][row] = output(type, rules, tile, row, column);
+}
 
 void multiply_reference(Type type, Unit unit, Tile& tile) {
-  for (int row = 0; row < kRows; ++row) {
-    for (int column = 0; column < kColumns; ++column) {
-      tile.d[column][row] = result(type, unit, tile, row, column);
-    }
-  }
+  multiply_reference(type, hopper_rules(type, unit), tile);
 }
 
 }  // namespace numgate::tensor_core

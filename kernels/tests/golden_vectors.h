@@ -25,14 +25,12 @@ struct GoldenVectors {
 
   Tile tile(int index) const {
     Tile t{};
-    const int n = per_register(type);
     for (int row = 0; row < 16; ++row) {
-      for (int k = 0; k < depth; ++k)
-        t.a[k / n][row] |= a(index)[row * depth + k] << k % n * 32 / n;
+      for (int k = 0; k < depth; ++k) place(type, t.a, k, row, a(index)[row * depth + k]);
       for (int j = 0; j < 8; ++j) t.c[j][row] = c(index)[row * 8 + j];
     }
     for (int k = 0; k < depth; ++k) {
-      for (int j = 0; j < 8; ++j) t.b[k / n][j] |= b(index)[k * 8 + j] << k % n * 32 / n;
+      for (int j = 0; j < 8; ++j) place(type, t.b, k, j, b(index)[k * 8 + j]);
     }
     return t;
   }

@@ -50,8 +50,8 @@ TEST_P(Mma, EqualsTheHardwareThroughFragments) {
       }
     }
   }
-  simt::launch("mma_tiles", tiles, 32, 0, {}, kernels::NUMGATE_BACKEND::mma_tiles, GetParam(),
-               a.data(), b.data(), d.data());
+  simt::launch("mma_tiles", tiles, 32, 0, {}, kernels::NUMGATE_BACKEND::mma_tiles, type, a.data(),
+               b.data(), d.data());
   EXPECT_EQ(d, expected);
 }
 
@@ -59,8 +59,8 @@ INSTANTIATE_TEST_SUITE_P(All, Mma, testing::Range(0, 6));
 
 TEST(MmaErrors, AWholeWarpIsNeeded) {
   Registers a(128), b(64), d(128);
-  EXPECT_THROW(simt::launch("part", 1, 31, 0, {}, kernels::NUMGATE_BACKEND::mma_tiles, 0, a.data(),
-                            b.data(), d.data()),
+  EXPECT_THROW(simt::launch("part", 1, 31, 0, {}, kernels::NUMGATE_BACKEND::mma_tiles, Type::tf32,
+                            a.data(), b.data(), d.data()),
                KernelError);
 }
 

@@ -137,7 +137,7 @@ struct PrepareChunks {
                                                   slab.chunks[c].tokens));
     Slot slot(slab, w, c);
     slot.write(operands);
-    if (slab.mapped) slot.write(forms::chunk_matrix(sites, operands));
+    if (slab.mapped && !forms::is_diagonal(sites)) slot.write(forms::chunk_matrix(sites, operands));
     slab.report(w, sites);
   }
 };
@@ -165,7 +165,10 @@ struct AdvanceStates {
       const auto operands = slot.operands(slice);
       if (chunk.hand_off) sites.store(Site::handoff, S);
       if (slab.mapped) forms::state_pass<Sites>(sites, operands, B, nullptr);
-      if (columns_of_M) forms::chain(sites, slot.matrix(), M);
+      if (columns_of_M && forms::is_diagonal(sites))
+        forms::extend_diagonal(sites, operands, M);
+      else if (columns_of_M)
+        forms::extend_dense(sites, slot.matrix(), M);
       Matrix o;
       forms::state_pass(sites, operands, S, &o);
       double* to = slab.o + (w * slab.tokens + chunk.begin - slab.first_token) * V + slice * width;

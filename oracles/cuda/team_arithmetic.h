@@ -137,7 +137,7 @@ class Arithmetic {
   };
   template <int L, std::size_t N>
   struct Steps {
-    static constexpr int kHeight = 2;
+    static constexpr int kHeight = 1;
     const double *a[N], *b[N];
     int fraction_bits;
 
@@ -150,27 +150,31 @@ class Arithmetic {
                             shadow::ScalarRandom&) const {
       for (int s = 0; s < k; s += L) {
         NUMGATE_UNROLL
-        for (std::size_t p = 0; p < N; ++p)
-          step(sum, row, a[p] + s, b[p] + s * n + column, n, k - s);
+        for (std::size_t p = 0; p < N; ++p) {
+          if (s + L <= k)
+            step<L>(sum, row, a[p] + s, b[p] + s * n + column, n, L);
+          else
+            step<0>(sum, row, a[p] + s, b[p] + s * n + column, n, k - s);
+        }
       }
     }
-    // One step of each row; `left` of its L products are within the operands.
-    template <int R>
-    NUMGATE_INLINE void step(double (&sum)[R], const int (&row)[R], const double* left_operand,
-                             const double* right_operand, int n, int left) const {
+    // One step of each row; `left` of its L products, at least `Sure`, are within the operands.
+    template <int Sure, int R>
+    NUMGATE_INLINE void step(double (&sum)[R], const int (&row)[R], const double* rows,
+                             const double* columns, int n, int left) const {
       double y[L];
       NUMGATE_UNROLL
-      for (int l = 0; l < L; ++l) y[l] = l < left ? right_operand[l * n] : 0;
+      for (int l = 0; l < L; ++l) y[l] = l < Sure || l < left ? columns[l * n] : 0;
       NUMGATE_UNROLL
       for (int r = 0; r < R; ++r) {
         double x[L];
-        bool live = false;  // a step in which a whole piece of a row is zero changes nothing
+        std::int64_t live = 0;  // a step in which a whole piece of a row is zero changes nothing
         NUMGATE_UNROLL
         for (int l = 0; l < L; ++l) {
-          x[l] = l < left ? left_operand[row[r] + l] : 0;
-          live = live || x[l] != 0;
+          x[l] = l < Sure || l < left ? rows[row[r] + l] : 0;
+          live |= bits_of(x[l]) & shadow::kMagnitude;
         }
-        if (live)
+        if (live != 0)
           sum[r] = shadow::tensor_core_step<L>([&](int l) { return x[l]; },
                                                [&](int l) { return y[l]; }, sum[r], fraction_bits);
       }

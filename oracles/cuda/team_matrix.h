@@ -50,6 +50,8 @@ struct Parts {
   NUMGATE_INLINE View middleCols(Index j, Index n) const;
   NUMGATE_INLINE View leftCols(Index n) const;
   NUMGATE_INLINE View rightCols(Index n) const;
+  NUMGATE_INLINE View topRows(Index n) const;
+  NUMGATE_INLINE View bottomRows(Index n) const;
   NUMGATE_INLINE View topLeftCorner(Index rows, Index cols) const;
   NUMGATE_INLINE View head(Index n) const;     // of a row
   NUMGATE_INLINE Diagonal asDiagonal() const;  // of a column
@@ -171,6 +173,11 @@ class Matrix : public Expression<Matrix>, public Parts<Matrix> {
     all() += e;
     return *this;
   }
+  // Within an expression only: nothing else waits for all threads to have read.
+  NUMGATE_INLINE double operator()(Index i, Index j) const {
+    return at(static_cast<int>(i), static_cast<int>(j));
+  }
+  NUMGATE_INLINE void setZero() { all() = Zero(rows_, cols_); }
   NUMGATE_INLINE void setZero(Index rows, Index cols) { *this = Zero(rows, cols); }
 
   template <class F>
@@ -228,6 +235,14 @@ struct HeldBy<Matrix> {
 template <class E>
 using Held = typename HeldBy<E>::Type;
 
+template <class E>
+struct Transposed : Expression<Transposed<E>> {
+  E e;
+  NUMGATE_INLINE explicit Transposed(const E& e) : e(e) {}
+  NUMGATE_INLINE int rows() const { return e.cols(); }
+  NUMGATE_INLINE int cols() const { return e.rows(); }
+  NUMGATE_INLINE double at(int i, int j) const { return e.at(j, i); }
+};
 template <class Combine, class A, class B>
 struct Elementwise : Expression<Elementwise<Combine, A, B>> {
   A a;
@@ -236,6 +251,9 @@ struct Elementwise : Expression<Elementwise<Combine, A, B>> {
   NUMGATE_INLINE int rows() const { return a.rows(); }
   NUMGATE_INLINE int cols() const { return a.cols(); }
   NUMGATE_INLINE double at(int i, int j) const { return Combine()(a.at(i, j), b.at(i, j)); }
+  NUMGATE_INLINE Transposed<Elementwise> transpose() const {
+    return Transposed<Elementwise>(*this);
+  }
 };
 template <class A, class B>
 NUMGATE_INLINE Elementwise<Adds, Held<A>, Held<B>> operator+(const Expression<A>& a,
@@ -325,6 +343,14 @@ NUMGATE_INLINE View Parts<D>::leftCols(Index n) const {
 template <class D>
 NUMGATE_INLINE View Parts<D>::rightCols(Index n) const {
   return middleCols(view().cols() - n, n);
+}
+template <class D>
+NUMGATE_INLINE View Parts<D>::topRows(Index n) const {
+  return middleRows(0, n);
+}
+template <class D>
+NUMGATE_INLINE View Parts<D>::bottomRows(Index n) const {
+  return middleRows(view().rows() - n, n);
 }
 template <class D>
 NUMGATE_INLINE View Parts<D>::topLeftCorner(Index rows, Index cols) const {

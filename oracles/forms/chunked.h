@@ -29,6 +29,7 @@ struct Constants {
 template <class M>
 struct ChunkInputs {
   M q, k, v, g, beta;
+  bool bounded_gate = true;  // -5 <= g <= 0
   NUMGATE_HOST_DEVICE Index tokens() const { return q.rows(); }
 };
 
@@ -40,52 +41,149 @@ struct ChunkOperands {
   Operand<M> gamma;         // [K 1]
 };
 
+// Decays inside a chunk, all of them at most 1.
+template <class M>
+struct ChunkDecays {
+  M L;             // [n K] log2 decay from the start of the token's sub-chunk up to the token
+  M total;         // [sub-chunks K] log2 decay of whole sub-chunks
+  M enter, leave;  // [n K] exp2 L, exp2(total - L)
+};
+
+template <class Sites>
+NUMGATE_HOST_DEVICE ChunkDecays<typename Sites::M> chunk_decays(
+    Sites& sites, const Constants<typename Sites::Real>& constants, const typename Sites::M& g) {
+  using M = typename Sites::M;
+  const Index n = g.rows(), K = g.cols();
+  M gl = g * constants.log2e;
+  sites.round(Site::cumsum, gl);
+  ChunkDecays<M> out{M(n, K), M((n + kSubChunk - 1) / kSubChunk, K), {}, M(n, K)};
+  for (Index n0 = 0; n0 < n; n0 += kSubChunk) {
+    const Index rows = std::min(Index{kSubChunk}, n - n0);
+    M sum = M::Zero(1, K);
+    for (Index r = n0; r < n0 + rows; ++r) {
+      sum += gl.row(r);
+      if (r > n0) sites.round(Site::cumsum, sum);  // 0 + x is exact
+      Operand<M> kept{sum};
+      sites.store(Site::cumsum, kept);
+      sum = kept.values;
+      out.L.row(r) = sum;
+    }
+    out.total.row(n0 / kSubChunk) = sum;
+    out.leave.middleRows(n0, rows) = sum.replicate(rows, 1) - out.L.middleRows(n0, rows);
+  }
+  out.enter = out.L;
+  sites.exp2(Site::cumsum, out.enter);
+  sites.round(Site::cumsum, out.leave);
+  sites.exp2(Site::cumsum, out.leave);
+  return out;
+}
+
+// Decay [1 K] across the sub-chunks [first, last).
+template <class Sites>
+NUMGATE_HOST_DEVICE typename Sites::M decay_across(Sites& sites,
+                                                   const ChunkDecays<typename Sites::M>& decays,
+                                                   Index first, Index last) {
+  typename Sites::M sum = Sites::M::Zero(1, decays.total.cols());
+  for (Index b = first; b < last; ++b) {
+    sum += decays.total.row(b);
+    if (b > first) sites.round(Site::cumsum, sum);
+  }
+  sites.exp2(Site::cumsum, sum);
+  return sum;
+}
+
 template <class M>
 struct Products {
   M kk, qk;  // beta_i k_i . k_j decayed for i > j; q_i . k_j decayed for i >= j
 };
 
-// k k^T and q k^T with every pair's decay. Only differences of G with i >= j are exponentiated, so
-// nothing overflows: off the diagonal both sides refer to the first row of the left block.
+// c = a b as two sums over the halves of k, which two warps form.
+template <class Sites>
+NUMGATE_HOST_DEVICE void halves_dot(Sites& sites, Site site, const Operand<typename Sites::M>& a,
+                                    const Operand<typename Sites::M>& b, typename Sites::M& c) {
+  using M = typename Sites::M;
+  const Index half = a.values.cols() / 2;
+  M high = M::Zero(c.rows(), c.cols());
+  c.setZero();
+  sites.dot(site, {a.values.leftCols(half)}, {b.values.topRows(half)}, c);
+  sites.dot(site, {a.values.rightCols(half)}, {b.values.bottomRows(half)}, high);
+  c += high;
+  sites.round(site, c);
+}
+
+// Elements up to diagonal `last`, zero beyond.
+template <class M>
+NUMGATE_HOST_DEVICE M lower_part(const M& m, Index last) {
+  using Scalar = typename M::Scalar;
+  return M::NullaryExpr(m.rows(), m.cols(), [&](Index i, Index j) {
+    return j <= i + last ? Scalar(m(i, j)) : Scalar(0.0);
+  });
+}
+
+// Pair by pair: only exp2(L_i - L_j) with i >= j is formed, so nothing overflows whatever the gate.
+template <class Sites>
+NUMGATE_HOST_DEVICE void diagonal_pairwise(Sites& sites, const ChunkInputs<typename Sites::M>& in,
+                                           const ChunkDecays<typename Sites::M>& decays, Index n0,
+                                           Index rows, Products<typename Sites::M>& out) {
+  using M = typename Sites::M;
+  for (Index i = n0; i < n0 + rows; ++i) {
+    const Index cols = i - n0 + 1;
+    M decay = (decays.L.row(i).replicate(cols, 1) - decays.L.middleRows(n0, cols)).transpose();
+    sites.round(Site::cumsum, decay);
+    sites.exp2(Site::diag_dot, decay);
+    Operand<M> left{M(2, in.k.cols())}, right{in.k.middleRows(n0, cols).transpose()};
+    left.values.row(0) = in.k.row(i);
+    left.values.row(1) = in.q.row(i);
+    sites.multiply(Site::diag_dot, right.values, decay);
+    M pair = M::Zero(2, cols);
+    sites.vector_dot(Site::diag_dot, left, right, pair);
+    out.kk.block(i, n0, 1, cols - 1) = pair.row(0).head(cols - 1);
+    out.qk.block(i, n0, 1, cols) = pair.row(1);
+  }
+}
+
+// k k^T and q k^T with every pair's decay, by blocks of 16 x 16. The left side carries the decay
+// since the start of its sub-chunk, the right side the decay to the end of its own, and what lies
+// between is a factor. On the diagonal it is the inverse of the sub-chunk's decay, which a bounded
+// gate keeps below 2^116; other gates, and dots off the tensor core, go pair by pair.
 template <class Sites>
 NUMGATE_HOST_DEVICE Products<typename Sites::M> decayed_products(
-    Sites& sites, const ChunkInputs<typename Sites::M>& in, const typename Sites::M& G) {
+    Sites& sites, const ChunkInputs<typename Sites::M>& in,
+    const ChunkDecays<typename Sites::M>& decays) {
   using M = typename Sites::M;
-  const Index n = in.tokens(), K = in.k.cols();
+  const Index n = in.tokens();
   Products<M> out{M::Zero(n, n), M::Zero(n, n)};
-  const M kT = in.k.transpose(), GT = G.transpose();
-  for (Index n0 = 0; n0 < n; n0 += kSubChunk) {
-    const Index rows = std::min(Index{kSubChunk}, n - n0);
-    if (n0 > 0) {
-      M decay = G.middleRows(n0, rows) - G.row(n0).replicate(rows, 1);
-      sites.round(Site::cumsum, decay);
-      sites.exp2(Site::akk_dot, decay);
-      Operand<M> a{in.k.middleRows(n0, rows)}, qa{in.q.middleRows(n0, rows)}, b{kT.leftCols(n0)};
-      sites.multiply(Site::akk_dot, a.values, decay);
-      sites.multiply(Site::aqk_dot, qa.values, decay);
-      M growth = GT.col(n0).replicate(1, n0) - GT.leftCols(n0);
-      sites.round(Site::cumsum, growth);
-      sites.exp2(Site::akk_dot, growth);
-      sites.multiply(Site::akk_dot, b.values, growth);
-      M kk = M::Zero(rows, n0), qk = M::Zero(rows, n0);
-      sites.dot(Site::akk_dot, a, b, kk);
-      sites.dot(Site::aqk_dot, qa, b, qk);
-      out.kk.block(n0, 0, rows, n0) = kk;
-      out.qk.block(n0, 0, rows, n0) = qk;
-    }
-    for (Index i = n0; i < n0 + rows; ++i) {
-      const Index cols = i - n0 + 1;
-      M decay = GT.col(i).replicate(1, cols) - GT.middleCols(n0, cols);
-      sites.round(Site::cumsum, decay);
-      sites.exp2(Site::diag_dot, decay);
-      Operand<M> left{M(2, K)}, right{kT.middleCols(n0, cols)};
-      left.values.row(0) = in.k.row(i);
-      left.values.row(1) = in.q.row(i);
-      sites.multiply(Site::diag_dot, right.values, decay);
-      M pair = M::Zero(2, cols);
-      sites.dot(Site::diag_dot, left, right, pair);
-      out.kk.block(i, n0, 1, cols - 1) = pair.row(0).head(cols - 1);
-      out.qk.block(i, n0, 1, cols) = pair.row(1);
+  const bool factored = in.bounded_gate && sites.format(Site::diag_dot) != Format::ieee;
+  M right = in.k;
+  sites.multiply(Site::akk_dot, right, decays.leave);
+  for (Index I = 0; I * kSubChunk < n; ++I) {
+    const Index i0 = I * kSubChunk, rows = std::min(Index{kSubChunk}, n - i0);
+    if (!factored) diagonal_pairwise(sites, in, decays, i0, rows, out);
+    M key = in.k.middleRows(i0, rows), query = in.q.middleRows(i0, rows);
+    const M enter = decays.enter.middleRows(i0, rows);
+    sites.multiply(Site::akk_dot, key, enter);
+    sites.multiply(Site::aqk_dot, query, enter);
+    for (Index J = 0; J < I + factored; ++J) {
+      const Index j0 = J * kSubChunk, cols = std::min(Index{kSubChunk}, n - j0);
+      Operand<M> a{key}, qa{query}, b{right.middleRows(j0, cols).transpose()};
+      if (I - J > 1) {
+        const M between = decay_across(sites, decays, J + 1, I).replicate(rows, 1);
+        sites.multiply(Site::akk_dot, a.values, between);
+        sites.multiply(Site::aqk_dot, qa.values, between);
+      } else if (I == J) {
+        M inverse = -decays.total.row(I).transpose();
+        sites.exp2(Site::diag_dot, inverse);
+        sites.multiply(Site::diag_dot, b.values, inverse.replicate(1, cols));
+      }
+      M kk(rows, cols), qk(rows, cols);
+      halves_dot(sites, I == J ? Site::diag_dot : Site::akk_dot, a, b, kk);
+      halves_dot(sites, I == J ? Site::diag_dot : Site::aqk_dot, qa, b, qk);
+      if (I == J) {
+        kk = lower_part(kk, -1);
+        qk = lower_part(qk, 0);
+      }
+      out.kk.block(i0, j0, rows, cols) = kk;
+      out.qk.block(i0, j0, rows, cols) = qk;
     }
   }
   const M beta = in.beta.replicate(1, n);
@@ -127,27 +225,26 @@ NUMGATE_HOST_DEVICE ChunkOperands<typename Sites::M> chunk_operands(
   const Index n = in.tokens(), K = in.k.cols(), V = in.v.cols();
   ChunkOperands<M> out;
 
-  M gl = in.g * constants.log2e, G(n, K);
-  sites.round(Site::cumsum, gl);
-  M sum = M::Zero(1, K);
-  for (Index r = 0; r < n; ++r) {
-    sum += gl.row(r);
-    if (r > 0) sites.round(Site::cumsum, sum);  // 0 + x is exact
-    Operand<M> kept{sum};
-    sites.store(Site::cumsum, kept);
-    sum = kept.values;
-    G.row(r) = sum;
-  }
-
-  auto [kk, qk] = decayed_products(sites, in, G);
+  const auto decays = chunk_decays(sites, constants, in.g);
+  const Index blocks = decays.total.rows();
+  auto [kk, qk] = decayed_products(sites, in, decays);
   out.Aqk.values = std::move(qk);
   sites.store(Site::aqk_store, out.Aqk);
   const Operand<M> T{unit_lower_inverse(sites, kk)};
 
-  M decay = G, to_end = G.row(n - 1).replicate(n, 1) - G;
-  sites.exp2(Site::qg_store, decay);
-  sites.round(Site::cumsum, to_end);
-  sites.exp2(Site::kg_store, to_end);
+  // From the chunk's start to the token, and from the token to the chunk's end.
+  M decay = decays.enter, to_end = decays.leave;
+  for (Index b = 0; b < blocks; ++b) {
+    const Index first = b * kSubChunk, rows = std::min(Index{kSubChunk}, n - first);
+    M head = decay.middleRows(first, rows), tail = to_end.middleRows(first, rows);
+    if (b > 0)
+      sites.multiply(Site::cumsum, head, decay_across(sites, decays, 0, b).replicate(rows, 1));
+    if (b + 1 < blocks)
+      sites.multiply(Site::cumsum, tail,
+                     decay_across(sites, decays, b + 1, blocks).replicate(rows, 1));
+    decay.middleRows(first, rows) = head;
+    to_end.middleRows(first, rows) = tail;
+  }
 
   Operand<M> bv{in.v}, bk{in.k};
   const M beta_v = in.beta.replicate(1, V), beta_k = in.beta.replicate(1, K);
@@ -169,7 +266,12 @@ NUMGATE_HOST_DEVICE ChunkOperands<typename Sites::M> chunk_operands(
   sites.multiply(Site::qg_store, out.Qg.values, decay);
   sites.store(Site::qg_store, out.Qg);
 
-  out.gamma.values = G.row(n - 1).transpose();
+  M total = decays.total.row(0);
+  for (Index b = 1; b < blocks; ++b) {
+    total += decays.total.row(b);
+    sites.round(Site::cumsum, total);
+  }
+  out.gamma.values = total.transpose();
   sites.exp2(Site::gamma, out.gamma.values);
   sites.store(Site::gamma, out.gamma);
   return out;

@@ -22,6 +22,9 @@ class ExactSites {
   using Real = Scalar;
   using M = Matrix<Real>;
 
+  explicit ExactSites(const Formats& formats) : formats_(formats) {}
+
+  Format format(Site site) const { return formats_[static_cast<std::size_t>(site)]; }
   void round(Site, M&) {}
   void multiply(Site, M& m, const M& b) { m = m.cwiseProduct(b).eval(); }
   void exp2(Site, M& m) {
@@ -47,6 +50,9 @@ class ExactSites {
   void store(Site, Operand<M>&) {}
   void state(Operand<M>& s, M m) { s.values = std::move(m); }
   void dot(Site, const Operand<M>& a, const Operand<M>& b, M& c) { add(a.values, b.values, c); }
+  void vector_dot(Site, const Operand<M>& a, const Operand<M>& b, M& c) {
+    add(a.values, b.values, c);
+  }
   void fma_dot(Site, const M& a, const M& b, M& c) { add(a, b, c); }
 
  private:
@@ -59,6 +65,8 @@ class ExactSites {
       for (Eigen::Index k = 0; k < a.cols(); ++k)
         for (Eigen::Index j = 0; j < b.cols(); ++j) c(i, j) += a(i, k) * b(k, j);
   }
+
+  Formats formats_;
 };
 
 }  // namespace numgate::forms

@@ -32,6 +32,7 @@ NUMGATE_HOST_DEVICE ChunkInputs<typename Sites::M> chunk_inputs(
     std::int64_t t, std::int64_t n) {
   using M = typename Sites::M;
   ChunkInputs<M> in;
+  in.bounded_gate = s.bounded;
   in.v = read_rows<M>(s.v, t, n, s.heads, s.head, s.V);
   if (s.queries)
     in.q = read_rows<M>(s.q, t, n, s.key_heads, s.key_head, s.K);

@@ -31,8 +31,8 @@ typename Sites::M quarter_dot(Sites& sites, Site site, const typename Sites::M& 
   M partial[4];
   for (Index p = 0; p < 4; ++p) {
     partial[p].setZero(1, S.values.cols());
-    sites.dot(site, {x.middleCols(p * quarter, quarter)},
-              {S.values.middleRows(p * quarter, quarter), S.stored}, partial[p]);
+    sites.vector_dot(site, {x.middleCols(p * quarter, quarter)},
+                     {S.values.middleRows(p * quarter, quarter), S.stored}, partial[p]);
   }
   M left = partial[0] + partial[1], right = partial[2] + partial[3];
   sites.round(site, left);

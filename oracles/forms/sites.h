@@ -4,6 +4,7 @@
 //
 // A Sites has a scalar type `Real`, row-major matrices `M` of it that speak Eigen's language, and,
 // on these, whole and in place:
+// - format(site): what the plan declares, where that decides between algorithms.
 // - round(site, m): an fp32 operation of the kernel produced m; its error belongs to `site`.
 // - multiply(site, m, b): m <- m .* b, rounded to fp32; exact where b is 1.
 // - exp2, exp, sigmoid, softplus, rsqrt(site, m): rounded as the kernels' own; exp(0) is exact.
@@ -13,6 +14,8 @@
 // - state(operand, m): m, the result of one fused operation, stored at site `state`.
 // - dot(site, a, b, c): c <- c + a b with the operands and on the unit that the plan gives a dot
 //   site; a zero product changes nothing.
+// - vector_dot(site, a, b, c): the operands rounded to the plan's format, then fp32 fused
+//   multiply-adds.
 // - fma_dot(site, a, b, c): the same by fp32 fused multiply-adds, whatever the plan.
 //
 // Forms are text for host and device: their matrices are Eigen's (oracles/forms/matrix.h) or those
@@ -20,8 +23,7 @@
 #pragma once
 #include <cstddef>
 
-#include "core/format.h"
-#include "core/site.h"
+#include "core/plan.h"
 #include "oracles/scalars/real.h"
 
 namespace numgate::forms {

@@ -46,7 +46,7 @@ Outputs<Real> read_form(const Case& c, const TensorMap& inputs) {
   Outputs<Real> out;
   const std::int64_t heads = forms::heads_of(c);
   for (std::int64_t head = 0; head < heads; ++head) {
-    forms::ExactSites<Real> sites;
+    forms::ExactSites<Real> sites(c.plan.ran.formats);
     forms::walk(sites, c, inputs, head,
                 [&](std::string_view name, std::int64_t first, const forms::Matrix<Real>& rows) {
                   const bool by_token = name == "o" || name == "y" || name == "g" || name == "beta";
@@ -128,14 +128,17 @@ double log2_of_error(const std::vector<Real>& a, const std::vector<Real>& b) {
 
 template <class Real>
 void expect_definition(const std::string& id) {
-  const Case c = parse_case(id);
+  Case c = parse_case(id);
   const TensorMap inputs = random_inputs(c);
-  const auto form = read_form<Real>(c, inputs);
   const auto truth = read_definition<Real>(c, inputs);
-  EXPECT_LT(log2_of_error(form.at("o"), truth.at("o")), -90) << id;
-  EXPECT_LT(log2_of_error(form.at("state"), truth.at("state")), -90) << id;
-  if (c.schedule.kind == ScheduleKind::cp) {
-    EXPECT_LT(log2_of_error(form.at("fold"), truth.at("state")), -90) << id;
+  for (const char* plan : {"reference", "production"}) {  // they name different algorithms
+    c.plan = parse_plan_pair(plan);
+    const auto form = read_form<Real>(c, inputs);
+    EXPECT_LT(log2_of_error(form.at("o"), truth.at("o")), -90) << id;
+    EXPECT_LT(log2_of_error(form.at("state"), truth.at("state")), -90) << id;
+    if (c.schedule.kind == ScheduleKind::cp) {
+      EXPECT_LT(log2_of_error(form.at("fold"), truth.at("state")), -90) << id;
+    }
   }
 }
 
@@ -153,6 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
         "kda.core/resume@17/reference/x/T=90,K=64,state0=random/seed=0",
         "kda.core/varlen/reference/x/T=150,K=64,state0=random,cuts=1+70/seed=0",
         "kda.core/cp3/reference/x/T=200,K=64,state0=random/seed=0",
+        "kda.core/cp3/production/x/T=200,K=64,state0=random/seed=0",
         "kda.core/cp8/reference/x/T=10,K=64,state0=random/seed=0",
         "kda.core/decode/reference/x/T=100,K=64,state0=random/seed=0",
         "kda.core/replay@16/reference/x/T=100,K=64,state0=random/seed=0",
@@ -162,7 +166,9 @@ INSTANTIATE_TEST_SUITE_P(
         "kda.prefill/cp2/reference/x/T=100,K=64,gate=plain,state0=random/seed=0"));
 
 TEST(Forms, EqualTheRecurrenceInMpfr) {
-  expect_definition<Mpfr256>("kda.core/cp2/reference/x/T=70,K=64,state0=random/seed=0");
+  for (const char* plan : {"reference", "production"})
+    expect_definition<Mpfr256>(std::string("kda.core/cp2/") + plan +
+                               "/x/T=70,K=64,state0=random/seed=0");
 }
 
 // A segment's map applied to a state is the segment.
@@ -170,14 +176,17 @@ TEST(Forms, SummaryAndMerge) {
   const Case core = parse_case("kda.core/sequential/reference/x/T=77,K=64,state0=random/seed=0");
   const TensorMap inputs = random_inputs(core);
   const auto truth = read_definition<DD>(core, inputs);
-  const auto map =
-      read_form<DD>(parse_case("kda.summary/sequential/reference/x/T=77,K=64/seed=0"), inputs);
-  std::vector<DD> state(map.at("B"));
-  for (int d = 0; d < 64; ++d)
-    for (int m = 0; m < 64; ++m)
-      for (int j = 0; j < 64; ++j)
-        state[d * 64 + j] += map.at("M")[d * 64 + m] * DD(inputs.at("state0").at(m * 64 + j));
-  EXPECT_LT(log2_of_error(state, truth.at("state")), -90);
+  for (const char* chain : {"ieee", "diag_tf32x3"}) {
+    const auto map = read_form<DD>(parse_case("kda.summary/sequential/reference+summary.chain=" +
+                                              std::string(chain) + "/x/T=77,K=64/seed=0"),
+                                   inputs);
+    std::vector<DD> state(map.at("B"));
+    for (int d = 0; d < 64; ++d)
+      for (int m = 0; m < 64; ++m)
+        for (int j = 0; j < 64; ++j)
+          state[d * 64 + j] += map.at("M")[d * 64 + m] * DD(inputs.at("state0").at(m * 64 + j));
+    EXPECT_LT(log2_of_error(state, truth.at("state")), -90) << chain;
+  }
 
   const Case merge = parse_case("kda.merge/sequential/reference/x/T=3,K=64,state0=random/seed=0");
   const TensorMap maps = random_inputs(merge);

@@ -125,7 +125,8 @@ INSTANTIATE_TEST_SUITE_P(
     Formats, Explains,
     testing::Combine(testing::Values("cp8"),
                      testing::Values("tf32", "reference+merge.dot=tf32", "reference+ws.dot=tf32rna",
-                                     "reference+kv.dot=bf16x3", "reference+w.dot=tf32x3",
+                                     "reference+kv.dot=bf16x3", "reference+w.dot=tf32x3", "tf32x3",
+                                     "reference+summary.chain=diag_tf32x3",
                                      "reference+h.store=fp16", "reference+state=bf16"),
                      testing::Values("needle")));
 

@@ -28,6 +28,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "kda.core/sequential/production/x/T=139,K=64,V=128,H=1,HV=2/seed=2",
                     "kda.core/cp3/tf32/x/T=200,K=64/seed=3",
                     "kda.core/cp3/production/x/T=150,K=64,V=128,state0=random/seed=4",
+                    "kda.core/cp2/tf32x3/x/T=100,K=64/seed=13",
                     "kda.core/cp8/reference+kv.dot=bf16x3/x/T=10,K=64/seed=5",
                     "kda.core/chunked@50/production+handoff=bf16/x/T=139,K=64/seed=6",
                     "kda.core/resume@17/reference+w.dot=tf32rna/x/T=90,K=64/seed=7",

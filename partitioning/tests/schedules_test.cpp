@@ -74,6 +74,9 @@ INSTANTIATE_TEST_SUITE_P(
         Expectation{"kda.prefill/resume@70/reference/gaussian/T=200/seed=1", 1e-5},
         Expectation{"kda.core/cp3/reference/gaussian/T=100/seed=1", 1e-5},
         Expectation{"kda.summary/sequential/reference/gaussian/T=100/seed=1", 1e-5},
+        Expectation{
+            "kda.summary/sequential/reference+summary.chain=diag_tf32x3/needle/T=500,K=128/seed=1",
+            1e-5},
         Expectation{"kda.merge/sequential/reference/gaussian/T=5,state0=random/seed=1", 1e-5},
         Expectation{"kda.l2norm/sequential/reference/gaussian/T=33,H=3/seed=1", 1e-6},
         Expectation{"kda.gate/sequential/reference/gaussian/T=33,H=3/seed=1", 1e-6},

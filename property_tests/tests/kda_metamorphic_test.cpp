@@ -301,6 +301,20 @@ Violation composed_maps(const Case& any) {
   return difference(composed, whole, same_value);
 }
 
+// Its map applied to a state is the segment run from that state.
+Violation map_is_the_segment(const Case& any) {
+  Case c = exact(any);
+  c.schedule = {};
+  c.shape.H = c.shape.HV = 1;
+  c.shape.cuts.clear();
+  c.shape.state0 = State0::random;
+  Case summary = c;
+  summary.stage = "kda.summary";
+  const TensorMap in = generate(c), map = run(summary, in);
+  const Tensor state = affine(map.at("M"), in.at("state0"), &map.at("B"));
+  return difference("M S + B", state, run(c, in).at("state"), same_value);
+}
+
 // ----
 
 struct Claim {
@@ -337,7 +351,8 @@ INSTANTIATE_TEST_SUITE_P(Kda, Metamorphic,
                                          Claim{"dirty_workspace", dirty_workspace},
                                          Claim{"exact_integers", exact_integers, 60},
                                          Claim{"fold_in_two_steps", fold_in_two_steps, 40},
-                                         Claim{"composed_maps", composed_maps, 40}),
+                                         Claim{"composed_maps", composed_maps, 40},
+                                         Claim{"map_is_the_segment", map_is_the_segment, 40}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

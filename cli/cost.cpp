@@ -1,0 +1,53 @@
+#include "cli/cost.h"
+
+#include <cmath>
+
+#include "cli/group.h"
+
+namespace numgate {
+namespace {
+
+// Seconds a million tokens of one head of K = V = 128. The host's figures are those of the records
+// million_cpu.json and h200/million.json, spread over 16 cores.
+constexpr double kInputs = 0.5, kRun = 2, kJudge = 1.5, kCell = 0.05;
+constexpr double kAudit = 26;  // MPFR, a column a core, whatever the heads
+constexpr double kTruthHost = 25, kShadowHost = 105;
+// A GPU walks eight heads at a time, all draws in parallel.
+constexpr double kTruthDevice = 3, kShadowDevice = 15, kHeadsAtOnce = 8;
+
+}  // namespace
+
+Timing CostModel::next(const Case& c, bool run_twice) {
+  const Shape& s = c.shape;
+  const double millions = static_cast<double>(s.T) / 1e6, heads = static_cast<double>(s.HV);
+  const double work = millions * heads * static_cast<double>(s.K * s.V) / (128 * 128);
+  Timing t;
+  if (group_ != c.group()) {
+    group_ = c.group();
+    control_.clear();
+    shadows_.clear();
+    const bool recurrent = c.stage == "kda.prefill" || c.stage == "kda.core";
+    const double audit = recurrent ? kAudit * millions : 0;
+    t.inputs = kInputs * work;
+    t.truth = audit + (gpu_oracle_ ? kTruthDevice * millions * std::ceil(heads / kHeadsAtOnce)
+                                   : kTruthHost * work);
+  }
+  double runs = run_twice ? 2 : 1;
+  if (c.schedule.kind != ScheduleKind::sequential && control_ != c.plan.ran.name) {
+    control_ = c.plan.ran.name;
+    ++runs;
+  }
+  t.kernels = kRun * work * runs;
+  t.judge = kCell + kJudge * work;
+  const auto shadow = [&](const Plan& declared) {
+    if (!shadows_.insert(shadow_key(c, declared)).second) return;
+    const double draws = c.family == "outlier_channels" ? 2 : 1;
+    t.shadow += draws * (gpu_oracle_ ? kShadowDevice * millions * std::ceil(heads / kHeadsAtOnce)
+                                     : kShadowHost * work);
+  };
+  shadow(c.plan.declared);
+  if (const auto ieee = schedule_shadow_plan(c)) shadow(*ieee);
+  return t;
+}
+
+}  // namespace numgate

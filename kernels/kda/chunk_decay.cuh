@@ -1,0 +1,17 @@
+// Decays inside a chunk, by sub-chunks of 16 tokens.
+#pragma once
+#include "kernels/elementary.h"
+#include "kernels/simt/simt.h"
+
+namespace numgate::kernels::NUMGATE_BACKEND {
+
+// Decay of a channel across the sub-chunks [first, last). total [4][K]: log2 decay of each.
+template <int K>
+__device__ __forceinline__ float decay_across(simt::Shared<const float> total, int channel,
+                                              int first, int last) {
+  float sum = 0;
+  for (int b = first; b < last; ++b) sum += total[b * K + channel];
+  return elementary::exp2(sum);
+}
+
+}  // namespace numgate::kernels::NUMGATE_BACKEND
