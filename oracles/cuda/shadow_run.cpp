@@ -96,6 +96,7 @@ class Walks {
         threads_(options.threads),
         sums_(sums.find("o")->second),
         progress_(progress),
+        slab_number_(sequence << 32),
         slices_(slices_of(device, static_cast<std::int64_t>(sites.size()), c.shape.V)),
         width_(static_cast<int>(c.shape.V) / slices_),
         slab_chunks_(
@@ -292,8 +293,9 @@ class Walks {
   int threads_;
   shadow::ErrorSums& sums_;
   shadow::Progress& progress_;
+  std::int64_t slab_number_;  // of no other slab of the walk
   int slices_, width_;
-  std::int64_t slab_chunks_, slab_number_ = 0;
+  std::int64_t slab_chunks_;
   std::vector<shadow::WalkIndex> index_;
   std::vector<std::unique_ptr<HostWalk>> walks_;
   std::vector<Walk> device_walks_;

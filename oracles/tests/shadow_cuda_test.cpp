@@ -27,9 +27,12 @@ TEST_P(CudaShadow, IsTheShadowOfTheCpu) {
   const TensorMap inputs = recurrence_inputs(c);
   const Truth truth = compute_truth(c, inputs);
   const ShadowOptions options{.draws = 8};
+  // The scalar stages use the device's own exp and log1p: a value whose last bits differ may fall
+  // on the other side of a rounding.
+  const double relative = c.stage == "kda.prefill" ? 1e-2 : 1e-9;
   shadow::SiteSet used;
   expect_same_shadow(shadow_on(*gpu, c, inputs, truth, options, used),
-                     compute_shadow(c, c.plan.declared, inputs, truth, options), 1e-9);
+                     compute_shadow(c, c.plan.declared, inputs, truth, options), relative);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -38,6 +41,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "kda.core/sequential/production/x/T=339,K=64,V=128,H=1,HV=2/seed=2",
                     "kda.core/cp3/tf32/x/T=400,K=128/seed=3",
                     "kda.core/cp3/production/x/T=350,K=64,V=128,state0=random/seed=4",
+                    "kda.core/cp2/tf32x3/x/T=300,K=128/seed=13",
                     "kda.core/cp8/reference+kv.dot=bf16x3/x/T=10,K=64/seed=5",
                     "kda.core/chunked@50/production+handoff=bf16/x/T=139,K=64/seed=6",
                     "kda.core/resume@17/reference+w.dot=tf32rna/x/T=90,K=64/seed=7",

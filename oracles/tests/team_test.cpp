@@ -38,5 +38,20 @@ INSTANTIATE_TEST_SUITE_P(
                     "kda.prefill/sequential/reference/x/T=139,K=64/seed=11",
                     "kda.prefill/cp2/production/x/T=139,K=64,gate=plain/seed=12"));
 
+// Every operation waits for all threads: whoever shares the work, mode D gives the same bits.
+TEST(TeamShadow, DoesNotDependOnTheNumberOfThreads) {
+  const Case c = parse_case("kda.prefill/cp2/production/x/T=70,K=64/seed=1");
+  const TensorMap inputs = recurrence_inputs(c);
+  const Truth truth = compute_truth(c, inputs);
+  const ShadowOptions options{.draws = 2};
+  team::HostTeam one(1), three(3);
+  shadow::SiteSet used;
+  const auto alone = shadow_on(one, c, inputs, truth, options, used),
+             together = shadow_on(three, c, inputs, truth, options, used);
+  for (const auto& [name, shadow] : alone)
+    for (std::size_t w = 0; w < shadow.windows.size(); ++w)
+      EXPECT_EQ(shadow.windows[w].squares[1], together.at(name).windows[w].squares[1]) << name;
+}
+
 }  // namespace
 }  // namespace numgate
