@@ -57,12 +57,16 @@ const TensorMap& Group::inputs() {
   return *inputs_;
 }
 
+OracleDevice Group::oracle_device() const {
+  return options_.oracle == "cuda" ? OracleDevice::cuda : OracleDevice::cpu;
+}
+
 const Truth& Group::truth() {
   if (!truth_failure_.empty()) throw OracleError(truth_failure_);
   if (!truth_) {
     TruthOptions o;
     o.keep_low = options_.keep_low;
-    o.device = options_.oracle == "cuda" ? TruthDevice::cuda : TruthDevice::cpu;
+    o.device = oracle_device();
     o.progress = [&](double f) { options_.progress("truth", f); };
     const TensorMap& in = inputs();
     const Stopwatch watch(timing_.truth);
@@ -87,6 +91,7 @@ const std::map<std::string, TensorShadow>& Group::shadow(const Case& c, const Pl
   ShadowOptions o;
   // Where one channel dominates a row, few draws do not tell the shadow's spread.
   o.draws = c.family == "outlier_channels" ? 2 * options_.draws : options_.draws;
+  o.device = oracle_device();
   o.progress = [&](double f) { options_.progress("shadow of " + declared.name, f); };
   const TensorMap& in = inputs();
   const Truth& t = truth();

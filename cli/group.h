@@ -53,6 +53,7 @@ class Group {
   Timing take_timing() { return std::exchange(timing_, {}); }
 
  private:
+  OracleDevice oracle_device() const;
   const Observation& control(const Case& c);
   TensorProfile profile(const Case& c, const std::string& tensor, const Tensor& seen,
                         const Observation* control);

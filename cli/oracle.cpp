@@ -81,7 +81,7 @@ Comparison compare_with_cpu(const OracleOptions& o) {
   TruthOptions options;
   options.keep_low = true;
   const Truth cpu = compute_truth(c, inputs, options);
-  options.device = TruthDevice::cuda;
+  options.device = OracleDevice::cuda;
   const Truth cuda = compute_truth(c, inputs, options);
   Comparison all;
   for (const auto& [name, tensor] : cpu.outputs) all.add(cuda.outputs.at(name), tensor);

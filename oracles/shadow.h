@@ -3,6 +3,7 @@
 // that does what its plan declares scores about 1 against it. The same forms read with the
 // hardware's own, deterministic rounding give an emulated kernel (compute_emulation).
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "core/case_id.h"
 #include "core/profile.h"
+#include "oracles/device.h"
 
 namespace numgate {
 
@@ -18,6 +20,9 @@ struct Truth;  // oracles/truth.h
 struct ShadowOptions {
   int draws = 8;    // in each of the two modes; at least 2, at most kMaxDraws
   int threads = 0;  // 0: OpenMP's default. The result does not depend on it
+  // Where the walks of kda.prefill and kda.core run; the other stages always do on the CPU. Mode D
+  // gives the same numbers on both, mode I others of the same distribution.
+  OracleDevice device = OracleDevice::cpu;
   // Called now and then with the share done, never by two threads at once.
   std::function<void(double)> progress = {};
 };
@@ -38,8 +43,8 @@ struct ShadowOptions {
 // - row_null, outputs with tokens only: see core/profile.h.
 //
 // Inputs are those of core/stage.h at their own types; a missing `state0` or `conv_state0` is zero.
-// Raises UsageError for a missing input or a number of draws out of range, std::out_of_range where
-// truth lacks an output.
+// Raises UsageError for a missing input, a number of draws out of range or a device that is not
+// there, std::out_of_range where truth lacks an output.
 std::map<std::string, TensorShadow> compute_shadow(const Case& c, const Plan& declared,
                                                    const TensorMap& inputs, const Truth& truth,
                                                    const ShadowOptions& options);

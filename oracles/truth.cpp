@@ -178,7 +178,7 @@ void walk(const Case& c, const TensorMap& inputs, bool value, RecurrenceRun run,
   const auto longest =
       std::max_element(run.sequences.begin(), run.sequences.end(),
                        [](const auto& a, const auto& b) { return a.size() < b.size(); });
-  const auto engine = options.device == TruthDevice::cuda
+  const auto engine = options.device == OracleDevice::cuda
                           ? make_cuda_engine(run.stage, longest->size())
                           : make_cpu_engine(run.stage, options.threads);
   run_recurrence(*engine, run, options, progress, audit);

@@ -10,6 +10,7 @@
 
 #include "core/case_id.h"
 #include "core/tensor.h"
+#include "oracles/device.h"
 
 namespace numgate {
 
@@ -36,10 +37,9 @@ struct AuditResult {
 };
 
 // Who reads the recurrence; scalar stages and kda.merge are read on the CPU.
-enum class TruthDevice : std::uint8_t { cpu, cuda };
 
 struct TruthOptions {
-  TruthDevice device = TruthDevice::cpu;
+  OracleDevice device = OracleDevice::cpu;
   bool keep_low = false;
   int audit_columns =
       1;  // state columns a value head, spread over the heads; at most kMaxAuditColumns in all

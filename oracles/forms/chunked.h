@@ -3,12 +3,14 @@
 // state.
 #pragma once
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "oracles/forms/sites.h"
 
 namespace numgate::forms {
 
-inline constexpr Eigen::Index kChunk = 64, kSubChunk = 16;
+inline constexpr Index kChunk = 64, kSubChunk = 16;
 
 // Constants that a kernel keeps in fp32.
 template <class Real>
@@ -16,7 +18,7 @@ struct Constants {
   Real log2e, query_scale;  // log2(e), K^-1/2
 
   template <class Sites>
-  static Constants make(Sites& sites, Eigen::Index K) {
+  static Constants make(Sites& sites, Index K) {
     using std::sqrt;
     return {sites.constant(Site::cumsum, log2_of_e<Real>()),
             sites.constant(Site::norm, Real(sqrt(Real(1.0) / Real(double(K)))))};
@@ -24,46 +26,44 @@ struct Constants {
 };
 
 // n tokens of one head after the scalar stages: qhat (scaled), khat, g [n K], v [n V], beta [n 1].
-template <class Real>
+template <class M>
 struct ChunkInputs {
-  Matrix<Real> q, k, v, g, beta;
+  M q, k, v, g, beta;
   bool bounded_gate = true;  // -5 <= g <= 0
-  Eigen::Index tokens() const { return q.rows(); }
+  NUMGATE_HOST_DEVICE Index tokens() const { return q.rows(); }
 };
 
 // What a chunk is to the state: o = Qg S + Aqk (U - W S), S <- Diag(gamma) S + Kg^T (U - W S).
-template <class Real>
+template <class M>
 struct ChunkOperands {
-  Operand<Real> U, W;          // [n V], [n K]
-  Operand<Real> KgT, Qg, Aqk;  // [K n], [n K], [n n] lower triangular
-  Operand<Real> gamma;         // [K 1]
+  Operand<M> U, W;          // [n V], [n K]
+  Operand<M> KgT, Qg, Aqk;  // [K n], [n K], [n n] lower triangular
+  Operand<M> gamma;         // [K 1]
 };
 
 // Decays inside a chunk, all of them at most 1.
-template <class Real>
+template <class M>
 struct ChunkDecays {
-  Matrix<Real> L;      // [n K] log2 decay from the start of the token's sub-chunk up to the token
-  Matrix<Real> total;  // [sub-chunks K] log2 decay of whole sub-chunks
-  Matrix<Real> enter, leave;  // [n K] exp2 L, exp2(total - L)
+  M L;             // [n K] log2 decay from the start of the token's sub-chunk up to the token
+  M total;         // [sub-chunks K] log2 decay of whole sub-chunks
+  M enter, leave;  // [n K] exp2 L, exp2(total - L)
 };
 
 template <class Sites>
-ChunkDecays<typename Sites::Real> chunk_decays(Sites& sites,
-                                               const Constants<typename Sites::Real>& constants,
-                                               const Matrix<typename Sites::Real>& g) {
-  using Real = typename Sites::Real;
-  using M = Matrix<Real>;
-  const Eigen::Index n = g.rows(), K = g.cols();
+NUMGATE_HOST_DEVICE ChunkDecays<typename Sites::M> chunk_decays(
+    Sites& sites, const Constants<typename Sites::Real>& constants, const typename Sites::M& g) {
+  using M = typename Sites::M;
+  const Index n = g.rows(), K = g.cols();
   M gl = g * constants.log2e;
   sites.round(Site::cumsum, gl);
-  ChunkDecays<Real> out{M(n, K), M((n + kSubChunk - 1) / kSubChunk, K), {}, M(n, K)};
-  for (Eigen::Index n0 = 0; n0 < n; n0 += kSubChunk) {
-    const Eigen::Index rows = std::min(kSubChunk, n - n0);
+  ChunkDecays<M> out{M(n, K), M((n + kSubChunk - 1) / kSubChunk, K), {}, M(n, K)};
+  for (Index n0 = 0; n0 < n; n0 += kSubChunk) {
+    const Index rows = std::min(Index{kSubChunk}, n - n0);
     M sum = M::Zero(1, K);
-    for (Eigen::Index r = n0; r < n0 + rows; ++r) {
+    for (Index r = n0; r < n0 + rows; ++r) {
       sum += gl.row(r);
       if (r > n0) sites.round(Site::cumsum, sum);  // 0 + x is exact
-      Operand<Real> kept{sum};
+      Operand<M> kept{sum};
       sites.store(Site::cumsum, kept);
       sum = kept.values;
       out.L.row(r) = sum;
@@ -80,11 +80,11 @@ ChunkDecays<typename Sites::Real> chunk_decays(Sites& sites,
 
 // Decay [1 K] across the sub-chunks [first, last).
 template <class Sites>
-Matrix<typename Sites::Real> decay_across(Sites& sites,
-                                          const ChunkDecays<typename Sites::Real>& decays,
-                                          Eigen::Index first, Eigen::Index last) {
-  Matrix<typename Sites::Real> sum = Matrix<typename Sites::Real>::Zero(1, decays.total.cols());
-  for (Eigen::Index b = first; b < last; ++b) {
+NUMGATE_HOST_DEVICE typename Sites::M decay_across(Sites& sites,
+                                                   const ChunkDecays<typename Sites::M>& decays,
+                                                   Index first, Index last) {
+  typename Sites::M sum = Sites::M::Zero(1, decays.total.cols());
+  for (Index b = first; b < last; ++b) {
     sum += decays.total.row(b);
     if (b > first) sites.round(Site::cumsum, sum);
   }
@@ -92,17 +92,17 @@ Matrix<typename Sites::Real> decay_across(Sites& sites,
   return sum;
 }
 
-template <class Real>
+template <class M>
 struct Products {
-  Matrix<Real> kk, qk;  // beta_i k_i . k_j decayed for i > j; q_i . k_j decayed for i >= j
+  M kk, qk;  // beta_i k_i . k_j decayed for i > j; q_i . k_j decayed for i >= j
 };
 
 // c = a b as two sums over the halves of k, which two warps form.
 template <class Sites>
-void halves_dot(Sites& sites, Site site, const Operand<typename Sites::Real>& a,
-                const Operand<typename Sites::Real>& b, Matrix<typename Sites::Real>& c) {
-  using M = Matrix<typename Sites::Real>;
-  const Eigen::Index half = a.values.cols() / 2;
+NUMGATE_HOST_DEVICE void halves_dot(Sites& sites, Site site, const Operand<typename Sites::M>& a,
+                                    const Operand<typename Sites::M>& b, typename Sites::M& c) {
+  using M = typename Sites::M;
+  const Index half = a.values.cols() / 2;
   M high = M::Zero(c.rows(), c.cols());
   c.setZero();
   sites.dot(site, {a.values.leftCols(half)}, {b.values.topRows(half)}, c);
@@ -111,19 +111,27 @@ void halves_dot(Sites& sites, Site site, const Operand<typename Sites::Real>& a,
   sites.round(site, c);
 }
 
+// Elements up to diagonal `last`, zero beyond.
+template <class M>
+NUMGATE_HOST_DEVICE M lower_part(const M& m, Index last) {
+  using Scalar = typename M::Scalar;
+  return M::NullaryExpr(m.rows(), m.cols(), [&](Index i, Index j) {
+    return j <= i + last ? Scalar(m(i, j)) : Scalar(0.0);
+  });
+}
+
 // Pair by pair: only exp2(L_i - L_j) with i >= j is formed, so nothing overflows whatever the gate.
 template <class Sites>
-void diagonal_pairwise(Sites& sites, const ChunkInputs<typename Sites::Real>& in,
-                       const ChunkDecays<typename Sites::Real>& decays, Eigen::Index n0,
-                       Eigen::Index rows, Products<typename Sites::Real>& out) {
-  using Real = typename Sites::Real;
-  using M = Matrix<Real>;
-  for (Eigen::Index i = n0; i < n0 + rows; ++i) {
-    const Eigen::Index cols = i - n0 + 1;
+NUMGATE_HOST_DEVICE void diagonal_pairwise(Sites& sites, const ChunkInputs<typename Sites::M>& in,
+                                           const ChunkDecays<typename Sites::M>& decays, Index n0,
+                                           Index rows, Products<typename Sites::M>& out) {
+  using M = typename Sites::M;
+  for (Index i = n0; i < n0 + rows; ++i) {
+    const Index cols = i - n0 + 1;
     M decay = (decays.L.row(i).replicate(cols, 1) - decays.L.middleRows(n0, cols)).transpose();
     sites.round(Site::cumsum, decay);
     sites.exp2(Site::diag_dot, decay);
-    Operand<Real> left{M(2, in.k.cols())}, right{in.k.middleRows(n0, cols).transpose()};
+    Operand<M> left{M(2, in.k.cols())}, right{in.k.middleRows(n0, cols).transpose()};
     left.values.row(0) = in.k.row(i);
     left.values.row(1) = in.q.row(i);
     sites.multiply(Site::diag_dot, right.values, decay);
@@ -139,26 +147,25 @@ void diagonal_pairwise(Sites& sites, const ChunkInputs<typename Sites::Real>& in
 // between is a factor. On the diagonal it is the inverse of the sub-chunk's decay, which a bounded
 // gate keeps below 2^116; other gates, and dots off the tensor core, go pair by pair.
 template <class Sites>
-Products<typename Sites::Real> decayed_products(Sites& sites,
-                                                const ChunkInputs<typename Sites::Real>& in,
-                                                const ChunkDecays<typename Sites::Real>& decays) {
-  using Real = typename Sites::Real;
-  using M = Matrix<Real>;
-  const Eigen::Index n = in.tokens();
-  Products<Real> out{M::Zero(n, n), M::Zero(n, n)};
+NUMGATE_HOST_DEVICE Products<typename Sites::M> decayed_products(
+    Sites& sites, const ChunkInputs<typename Sites::M>& in,
+    const ChunkDecays<typename Sites::M>& decays) {
+  using M = typename Sites::M;
+  const Index n = in.tokens();
+  Products<M> out{M::Zero(n, n), M::Zero(n, n)};
   const bool factored = in.bounded_gate && sites.format(Site::diag_dot) != Format::ieee;
   M right = in.k;
   sites.multiply(Site::akk_dot, right, decays.leave);
-  for (Eigen::Index I = 0; I * kSubChunk < n; ++I) {
-    const Eigen::Index i0 = I * kSubChunk, rows = std::min(kSubChunk, n - i0);
+  for (Index I = 0; I * kSubChunk < n; ++I) {
+    const Index i0 = I * kSubChunk, rows = std::min(Index{kSubChunk}, n - i0);
     if (!factored) diagonal_pairwise(sites, in, decays, i0, rows, out);
     M key = in.k.middleRows(i0, rows), query = in.q.middleRows(i0, rows);
     const M enter = decays.enter.middleRows(i0, rows);
     sites.multiply(Site::akk_dot, key, enter);
     sites.multiply(Site::aqk_dot, query, enter);
-    for (Eigen::Index J = 0; J < I + factored; ++J) {
-      const Eigen::Index j0 = J * kSubChunk, cols = std::min(kSubChunk, n - j0);
-      Operand<Real> a{key}, qa{query}, b{right.middleRows(j0, cols).transpose()};
+    for (Index J = 0; J < I + factored; ++J) {
+      const Index j0 = J * kSubChunk, cols = std::min(Index{kSubChunk}, n - j0);
+      Operand<M> a{key}, qa{query}, b{right.middleRows(j0, cols).transpose()};
       if (I - J > 1) {
         const M between = decay_across(sites, decays, J + 1, I).replicate(rows, 1);
         sites.multiply(Site::akk_dot, a.values, between);
@@ -172,8 +179,8 @@ Products<typename Sites::Real> decayed_products(Sites& sites,
       halves_dot(sites, I == J ? Site::diag_dot : Site::akk_dot, a, b, kk);
       halves_dot(sites, I == J ? Site::diag_dot : Site::aqk_dot, qa, b, qk);
       if (I == J) {
-        kk = kk.template triangularView<Eigen::StrictlyLower>();
-        qk = qk.template triangularView<Eigen::Lower>();
+        kk = lower_part(kk, -1);
+        qk = lower_part(qk, 0);
       }
       out.kk.block(i0, j0, rows, cols) = kk;
       out.qk.block(i0, j0, rows, cols) = qk;
@@ -187,22 +194,21 @@ Products<typename Sites::Real> decayed_products(Sites& sites,
 // (I + A)^-1 for strictly lower triangular A: forward substitution in blocks of 16, then block
 // rows.
 template <class Sites>
-Matrix<typename Sites::Real> unit_lower_inverse(Sites& sites,
-                                                const Matrix<typename Sites::Real>& A) {
-  using M = Matrix<typename Sites::Real>;
-  const Eigen::Index n = A.rows();
+NUMGATE_HOST_DEVICE typename Sites::M unit_lower_inverse(Sites& sites, const typename Sites::M& A) {
+  using M = typename Sites::M;
+  const Index n = A.rows();
   M T = M::Zero(n, n);  // without its diagonal of ones, whose products are exact, until the end
-  for (Eigen::Index n0 = 0; n0 < n; n0 += kSubChunk) {
-    const Eigen::Index rows = std::min(kSubChunk, n - n0);
-    for (Eigen::Index i = 1; i < rows; ++i) {
+  for (Index n0 = 0; n0 < n; n0 += kSubChunk) {
+    const Index rows = std::min(Index{kSubChunk}, n - n0);
+    for (Index i = 1; i < rows; ++i) {
       M row = A.block(n0 + i, n0, 1, i);
       sites.fma_dot(Site::inverse, row.eval(), T.block(n0, n0, i, i), row);
       T.block(n0 + i, n0, 1, i) = -row;
     }
   }
   T.diagonal().setOnes();
-  for (Eigen::Index n0 = kSubChunk; n0 < n; n0 += kSubChunk) {
-    const Eigen::Index rows = std::min(kSubChunk, n - n0);
+  for (Index n0 = kSubChunk; n0 < n; n0 += kSubChunk) {
+    const Index rows = std::min(Index{kSubChunk}, n - n0);
     M X = M::Zero(rows, n0), Y = M::Zero(rows, n0);
     sites.dot(Site::inverse, {A.block(n0, 0, rows, n0)}, {T.topLeftCorner(n0, n0)}, X);
     sites.dot(Site::inverse, {T.block(n0, n0, rows, rows)}, {X}, Y);
@@ -212,25 +218,24 @@ Matrix<typename Sites::Real> unit_lower_inverse(Sites& sites,
 }
 
 template <class Sites>
-ChunkOperands<typename Sites::Real> chunk_operands(Sites& sites,
-                                                   const Constants<typename Sites::Real>& constants,
-                                                   const ChunkInputs<typename Sites::Real>& in) {
-  using Real = typename Sites::Real;
-  using M = Matrix<Real>;
-  const Eigen::Index n = in.tokens(), K = in.k.cols(), V = in.v.cols();
-  ChunkOperands<Real> out;
+NUMGATE_HOST_DEVICE ChunkOperands<typename Sites::M> chunk_operands(
+    Sites& sites, const Constants<typename Sites::Real>& constants,
+    const ChunkInputs<typename Sites::M>& in) {
+  using M = typename Sites::M;
+  const Index n = in.tokens(), K = in.k.cols(), V = in.v.cols();
+  ChunkOperands<M> out;
 
   const auto decays = chunk_decays(sites, constants, in.g);
-  const Eigen::Index blocks = decays.total.rows();
+  const Index blocks = decays.total.rows();
   auto [kk, qk] = decayed_products(sites, in, decays);
   out.Aqk.values = std::move(qk);
   sites.store(Site::aqk_store, out.Aqk);
-  const Operand<Real> T{unit_lower_inverse(sites, kk)};
+  const Operand<M> T{unit_lower_inverse(sites, kk)};
 
   // From the chunk's start to the token, and from the token to the chunk's end.
   M decay = decays.enter, to_end = decays.leave;
-  for (Eigen::Index b = 0; b < blocks; ++b) {
-    const Eigen::Index first = b * kSubChunk, rows = std::min(kSubChunk, n - first);
+  for (Index b = 0; b < blocks; ++b) {
+    const Index first = b * kSubChunk, rows = std::min(Index{kSubChunk}, n - first);
     M head = decay.middleRows(first, rows), tail = to_end.middleRows(first, rows);
     if (b > 0)
       sites.multiply(Site::cumsum, head, decay_across(sites, decays, 0, b).replicate(rows, 1));
@@ -241,7 +246,7 @@ ChunkOperands<typename Sites::Real> chunk_operands(Sites& sites,
     to_end.middleRows(first, rows) = tail;
   }
 
-  Operand<Real> bv{in.v}, bk{in.k};
+  Operand<M> bv{in.v}, bk{in.k};
   const M beta_v = in.beta.replicate(1, V), beta_k = in.beta.replicate(1, K);
   sites.multiply(Site::u_dot, bv.values, beta_v);
   sites.multiply(Site::w_dot, bk.values, beta_k);
@@ -262,7 +267,7 @@ ChunkOperands<typename Sites::Real> chunk_operands(Sites& sites,
   sites.store(Site::qg_store, out.Qg);
 
   M total = decays.total.row(0);
-  for (Eigen::Index b = 1; b < blocks; ++b) {
+  for (Index b = 1; b < blocks; ++b) {
     total += decays.total.row(b);
     sites.round(Site::cumsum, total);
   }
@@ -274,16 +279,15 @@ ChunkOperands<typename Sites::Real> chunk_operands(Sites& sites,
 
 // S [K V] through one chunk; `o` [n V] is the output before its cast, or null where none is wanted.
 template <class Sites>
-void state_pass(Sites& sites, const ChunkOperands<typename Sites::Real>& c,
-                Operand<typename Sites::Real>& S, Matrix<typename Sites::Real>* o) {
-  using Real = typename Sites::Real;
-  using M = Matrix<Real>;
-  const Eigen::Index n = c.U.values.rows(), V = c.U.values.cols();
-  Operand<Real> h = S;
+NUMGATE_HOST_DEVICE void state_pass(Sites& sites, const ChunkOperands<typename Sites::M>& c,
+                                    Operand<typename Sites::M>& S, typename Sites::M* o) {
+  using M = typename Sites::M;
+  const Index n = c.U.values.rows(), V = c.U.values.cols();
+  Operand<M> h = S;
   sites.store(Site::h_store, h);
   M ws = M::Zero(n, V);
   sites.dot(Site::ws_dot, c.W, h, ws);
-  Operand<Real> v_new{c.U.values - ws};
+  Operand<M> v_new{c.U.values - ws};
   sites.round(Site::vnew_store, v_new.values);
   sites.store(Site::vnew_store, v_new);
   if (o) {

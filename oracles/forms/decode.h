@@ -7,14 +7,13 @@ namespace numgate::forms {
 
 // One token through S [K V]; returns o [1 V].
 template <class Sites>
-Matrix<typename Sites::Real> decode_step(Sites& sites,
-                                         const ChunkInputs<typename Sites::Real>& token,
-                                         Operand<typename Sites::Real>& S) {
-  using M = Matrix<typename Sites::Real>;
-  const Eigen::Index V = token.v.cols();
+typename Sites::M decode_step(Sites& sites, const ChunkInputs<typename Sites::M>& token,
+                              Operand<typename Sites::M>& S) {
+  using M = typename Sites::M;
+  const Index V = token.v.cols();
   M alpha = token.g.transpose();
   sites.exp(Site::decode_dot, alpha);
-  Operand<typename Sites::Real> decayed{S.values};
+  Operand<typename Sites::M> decayed{S.values};
   sites.multiply(Site::state, decayed.values, alpha.replicate(1, V));
   M u = token.v - quarter_dot(sites, Site::decode_dot, token.k, decayed);
   sites.round(Site::decode_dot, u);

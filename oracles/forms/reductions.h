@@ -7,16 +7,15 @@ namespace numgate::forms {
 // Row by row sum of a .* b [n d] -> [n 1] as a warp does it: lane l of 32 accumulates elements l, l
 // + 32, ..., then a butterfly over 16, 8, 4, 2, 1.
 template <class Sites>
-Matrix<typename Sites::Real> warp_dot(Sites& sites, Site site,
-                                      const Matrix<typename Sites::Real>& a,
-                                      const Matrix<typename Sites::Real>& b) {
-  using M = Matrix<typename Sites::Real>;
+NUMGATE_HOST_DEVICE typename Sites::M warp_dot(Sites& sites, Site site, const typename Sites::M& a,
+                                               const typename Sites::M& b) {
+  using M = typename Sites::M;
   M lanes = M::Zero(a.rows(), 32);
-  for (Eigen::Index d = 0; d < a.cols(); d += 32) {
+  for (Index d = 0; d < a.cols(); d += 32) {
     lanes += a.middleCols(d, 32).cwiseProduct(b.middleCols(d, 32));
     sites.round(site, lanes);
   }
-  for (Eigen::Index width = 16; width > 0; width /= 2) {
+  for (Index width = 16; width > 0; width /= 2) {
     lanes = (lanes.leftCols(width) + lanes.rightCols(width)).eval();
     sites.round(site, lanes);
   }
@@ -25,13 +24,12 @@ Matrix<typename Sites::Real> warp_dot(Sites& sites, Site site,
 
 // x S for one row x [1 K]: four sums over K/4 consecutive rows, combined (p0 + p1) + (p2 + p3).
 template <class Sites>
-Matrix<typename Sites::Real> quarter_dot(Sites& sites, Site site,
-                                         const Matrix<typename Sites::Real>& x,
-                                         const Operand<typename Sites::Real>& S) {
-  using M = Matrix<typename Sites::Real>;
-  const Eigen::Index quarter = x.cols() / 4;
+typename Sites::M quarter_dot(Sites& sites, Site site, const typename Sites::M& x,
+                              const Operand<typename Sites::M>& S) {
+  using M = typename Sites::M;
+  const Index quarter = x.cols() / 4;
   M partial[4];
-  for (Eigen::Index p = 0; p < 4; ++p) {
+  for (Index p = 0; p < 4; ++p) {
     partial[p].setZero(1, S.values.cols());
     sites.vector_dot(site, {x.middleCols(p * quarter, quarter)},
                      {S.values.middleRows(p * quarter, quarter), S.stored}, partial[p]);

@@ -8,24 +8,24 @@
 
 namespace numgate::forms {
 
-template <class Real>
+template <class M>
 struct ReplayRing {
   struct Record {
-    Operand<Real> k, u,
+    Operand<M> k, u,
         G;  // [1 K], [1 V], [1 K]: khat, beta (v - r), cumulative log2 gate since the checkpoint
   };
   std::vector<Record> records;
-  Matrix<Real> G;  // running cumulative gate; empty after a flush
+  M G;  // running cumulative gate; empty after a flush
 };
 
 // The records folded into the checkpoint; the ring empties.
 template <class Sites>
-void flush(Sites& sites, ReplayRing<typename Sites::Real>& ring, Operand<typename Sites::Real>& S) {
-  using M = Matrix<typename Sites::Real>;
+void flush(Sites& sites, ReplayRing<typename Sites::M>& ring, Operand<typename Sites::M>& S) {
+  using M = typename Sites::M;
   if (ring.records.empty()) return;
-  const Eigen::Index L = static_cast<Eigen::Index>(ring.records.size());
+  const Index L = static_cast<Index>(ring.records.size());
   M keys(S.values.rows(), L), us(L, S.values.cols());
-  for (Eigen::Index j = 0; j < L; ++j) {
+  for (Index j = 0; j < L; ++j) {
     const auto& record = ring.records[static_cast<std::size_t>(j)];
     M decay = ring.G - record.G.values, k = record.k.values;
     sites.round(Site::replay_dot, decay);
@@ -44,14 +44,11 @@ void flush(Sites& sites, ReplayRing<typename Sites::Real>& ring, Operand<typenam
 // One token; S is the checkpoint. Returns o [1 V]. The ring is flushed when it holds `length`
 // records.
 template <class Sites>
-Matrix<typename Sites::Real> replay_step(Sites& sites,
-                                         const Constants<typename Sites::Real>& constants,
-                                         const ChunkInputs<typename Sites::Real>& token,
-                                         std::size_t length, ReplayRing<typename Sites::Real>& ring,
-                                         Operand<typename Sites::Real>& S) {
-  using Real = typename Sites::Real;
-  using M = Matrix<Real>;
-  const Eigen::Index V = token.v.cols(), K = token.k.cols();
+typename Sites::M replay_step(Sites& sites, const Constants<typename Sites::Real>& constants,
+                              const ChunkInputs<typename Sites::M>& token, std::size_t length,
+                              ReplayRing<typename Sites::M>& ring, Operand<typename Sites::M>& S) {
+  using M = typename Sites::M;
+  const Index V = token.v.cols(), K = token.k.cols();
   M gl = token.g * constants.log2e;
   sites.round(Site::cumsum, gl);
   if (ring.G.size() == 0) {
@@ -65,9 +62,9 @@ Matrix<typename Sites::Real> replay_step(Sites& sites,
   sites.multiply(Site::replay_dot, k, decay);
   sites.multiply(Site::replay_dot, q, decay);
   M r = quarter_dot(sites, Site::replay_dot, k, S), o = quarter_dot(sites, Site::replay_dot, q, S);
-  const Eigen::Index L = static_cast<Eigen::Index>(ring.records.size());
+  const Index L = static_cast<Index>(ring.records.size());
   M keys(L, K), us(L, V);
-  for (Eigen::Index j = 0; j < L; ++j) {
+  for (Index j = 0; j < L; ++j) {
     const auto& record = ring.records[static_cast<std::size_t>(j)];
     M between = ring.G - record.G.values, key = record.k.values;
     sites.round(Site::replay_dot, between);

@@ -7,19 +7,19 @@ namespace numgate::forms {
 
 // m in the format of a store site.
 template <class Sites>
-void store(Sites& sites, Site site, Matrix<typename Sites::Real>& m) {
-  Operand<typename Sites::Real> kept{std::move(m)};
+NUMGATE_HOST_DEVICE void store(Sites& sites, Site site, typename Sites::M& m) {
+  Operand<typename Sites::M> kept{std::move(m)};
   sites.store(site, kept);
   m = std::move(kept.values);
 }
 
 // x / sqrt(sum x^2 + 1e-6) by rows [n K], then times `scale` where one is given (PIPELINE 2.10).
 template <class Sites>
-Matrix<typename Sites::Real> l2_norm(Sites& sites, const Matrix<typename Sites::Real>& x,
-                                     const typename Sites::Real* scale = nullptr) {
+NUMGATE_HOST_DEVICE typename Sites::M l2_norm(Sites& sites, const typename Sites::M& x,
+                                              const typename Sites::Real* scale = nullptr) {
   using Real = typename Sites::Real;
-  using M = Matrix<Real>;
-  M r = warp_dot(sites, Site::norm, x, x).array() + constant<Real>("1e-6");
+  using M = typename Sites::M;
+  M r = warp_dot(sites, Site::norm, x, x).array() + Real(Real(1.0) / Real(1e6));
   sites.round(Site::norm, r);
   sites.rsqrt(Site::norm, r);
   M y = x;
@@ -32,7 +32,7 @@ Matrix<typename Sites::Real> l2_norm(Sites& sites, const Matrix<typename Sites::
 // exp(A_log), which a kernel computes alike for every token.
 template <class Sites>
 typename Sites::Real gate_rate(Sites& sites, const typename Sites::Real& A_log) {
-  Matrix<typename Sites::Real> rate = Matrix<typename Sites::Real>::Constant(1, 1, A_log);
+  typename Sites::M rate = Sites::M::Constant(1, 1, A_log);
   sites.exp(Site::gate, rate);
   return rate(0, 0);
 }
@@ -40,11 +40,11 @@ typename Sites::Real gate_rate(Sites& sites, const typename Sites::Real& A_log) 
 // Log decay [n K] from raw gates [n K] and dt_bias [1 K]: -5 sigmoid(rate (g + bias)), or the plain
 // form -rate softplus(g + bias) (PIPELINE 2.11).
 template <class Sites>
-Matrix<typename Sites::Real> gate(Sites& sites, const Matrix<typename Sites::Real>& raw,
-                                  const typename Sites::Real& rate,
-                                  const Matrix<typename Sites::Real>& bias, bool bounded) {
+NUMGATE_HOST_DEVICE typename Sites::M gate(Sites& sites, const typename Sites::M& raw,
+                                           const typename Sites::Real& rate,
+                                           const typename Sites::M& bias, bool bounded) {
   using Real = typename Sites::Real;
-  using M = Matrix<Real>;
+  using M = typename Sites::M;
   M g = raw + bias.replicate(raw.rows(), 1);
   sites.round(Site::gate, g);
   const M rates = M::Constant(g.rows(), g.cols(), rate);
@@ -61,7 +61,7 @@ Matrix<typename Sites::Real> gate(Sites& sites, const Matrix<typename Sites::Rea
 }
 
 template <class Sites>
-Matrix<typename Sites::Real> beta(Sites& sites, Matrix<typename Sites::Real> raw) {
+NUMGATE_HOST_DEVICE typename Sites::M beta(Sites& sites, typename Sites::M raw) {
   sites.sigmoid(Site::beta, raw);
   store(sites, Site::beta, raw);
   return raw;
@@ -69,12 +69,12 @@ Matrix<typename Sites::Real> beta(Sites& sites, Matrix<typename Sites::Real> raw
 
 // silu(sum_j w[:, j] x[t - 3 + j]) for rows 3 .. of x [3 + n C], w [C 4] (PIPELINE 2.9).
 template <class Sites>
-Matrix<typename Sites::Real> short_convolution(Sites& sites, const Matrix<typename Sites::Real>& x,
-                                               const Matrix<typename Sites::Real>& w) {
-  using M = Matrix<typename Sites::Real>;
-  const Eigen::Index n = x.rows() - 3;
+typename Sites::M short_convolution(Sites& sites, const typename Sites::M& x,
+                                    const typename Sites::M& w) {
+  using M = typename Sites::M;
+  const Index n = x.rows() - 3;
   M p = M::Zero(n, x.cols());
-  for (Eigen::Index j = 0; j < 4; ++j) {
+  for (Index j = 0; j < 4; ++j) {
     p += x.middleRows(j, n).cwiseProduct(w.col(j).transpose().replicate(n, 1));
     sites.round(Site::conv, p);
   }
@@ -87,14 +87,13 @@ Matrix<typename Sites::Real> short_convolution(Sites& sites, const Matrix<typena
 
 // o rsqrt(mean o^2 + 1e-5) w sigmoid(z) by rows [n V], w [1 V] (PIPELINE 2.14).
 template <class Sites>
-Matrix<typename Sites::Real> out_norm(Sites& sites, const Matrix<typename Sites::Real>& o,
-                                      const Matrix<typename Sites::Real>& z,
-                                      const Matrix<typename Sites::Real>& w) {
+typename Sites::M out_norm(Sites& sites, const typename Sites::M& o, const typename Sites::M& z,
+                           const typename Sites::M& w) {
   using Real = typename Sites::Real;
-  using M = Matrix<Real>;
+  using M = typename Sites::M;
   // The mean is exact: the width is a power of two.
   M r = warp_dot(sites, Site::out_norm, o, o) * Real(Real(1.0) / Real(double(o.cols())));
-  r.array() += constant<Real>("1e-5");
+  r.array() += Real(Real(1.0) / Real(1e5));
   sites.round(Site::out_norm, r);
   sites.rsqrt(Site::out_norm, r);
   M y = o, open = z;

@@ -4,71 +4,83 @@
 
 namespace numgate::forms {
 
-template <class Real>
+template <class Matrix>
 struct SegmentMap {
-  Operand<Real> M, B;  // [K K], [K V]
+  Operand<Matrix> M, B;  // [K K], [K V]
 
-  static SegmentMap identity(Eigen::Index K, Eigen::Index V) {
-    return {{Matrix<Real>::Identity(K, K)}, {Matrix<Real>::Zero(K, V)}};
+  static SegmentMap identity(Index K, Index V) {
+    return {{Matrix::Identity(K, K)}, {Matrix::Zero(K, V)}};
   }
 };
 
-// M <- (Diag(gamma) - Kg^T W) M as one dense product: its format rounds the decay, too.
+// A chunk's own matrix Diag(gamma) - Kg^T W [K K].
 template <class Sites>
-void extend_dense(Sites& sites, const ChunkOperands<typename Sites::Real>& c,
-                  Operand<typename Sites::Real>& M) {
-  using Real = typename Sites::Real;
-  const Eigen::Index K = M.values.rows();
-  Matrix<Real> D = Matrix<Real>::Zero(K, K);
+NUMGATE_HOST_DEVICE Operand<typename Sites::M> chunk_matrix(
+    Sites& sites, const ChunkOperands<typename Sites::M>& c) {
+  using Matrix = typename Sites::M;
+  const Index K = c.KgT.values.rows();
+  Matrix D = Matrix::Zero(K, K);
   sites.dot(Site::summary_kw, c.KgT, c.W, D);
-  Operand<Real> chunk{-D};
+  Operand<Matrix> chunk{-D};
   chunk.values.diagonal() += c.gamma.values.col(0);
-  Matrix<Real> diagonal = chunk.values.diagonal();  // off it, 0 - D is exact
+  Matrix diagonal = chunk.values.diagonal();  // off it, 0 - D is exact
   sites.round(Site::summary_kw, diagonal);
   chunk.values.diagonal() = diagonal;
-  Matrix<Real> next = Matrix<Real>::Zero(K, K);
+  return chunk;
+}
+
+// M, or columns of it, <- chunk M as one dense product: its format rounds the decay, too.
+template <class Sites>
+NUMGATE_HOST_DEVICE void extend_dense(Sites& sites, const Operand<typename Sites::M>& chunk,
+                                      Operand<typename Sites::M>& M) {
+  using Matrix = typename Sites::M;
+  Matrix next = Matrix::Zero(M.values.rows(), M.values.cols());
   sites.dot(Site::summary_chain, chunk, M, next);
   M = {std::move(next)};
 }
 
-// M <- Diag(gamma) M - Kg^T (W M): the decay is one fp32 fma an element, as in the state pass.
+// M, or columns of it, <- Diag(gamma) M - Kg^T (W M): the decay is one fp32 fma an element, as in
+// the state pass.
 template <class Sites>
-void extend_diagonal(Sites& sites, const ChunkOperands<typename Sites::Real>& c,
-                     Operand<typename Sites::Real>& M) {
-  using Real = typename Sites::Real;
-  const Eigen::Index K = M.values.rows();
-  Operand<Real> X{Matrix<Real>::Zero(c.W.values.rows(), K)};
+NUMGATE_HOST_DEVICE void extend_diagonal(Sites& sites, const ChunkOperands<typename Sites::M>& c,
+                                         Operand<typename Sites::M>& M) {
+  using Matrix = typename Sites::M;
+  Operand<Matrix> X{Matrix::Zero(c.W.values.rows(), M.values.cols())};
   sites.dot(Site::summary_chain, c.W, M, X.values);
-  Matrix<Real> low_rank = Matrix<Real>::Zero(K, K);
+  Matrix low_rank = Matrix::Zero(M.values.rows(), M.values.cols());
   sites.dot(Site::summary_chain, c.KgT, X, low_rank);
   M.values = c.gamma.values.col(0).asDiagonal() * M.values - low_rank;
   sites.round(Site::summary_chain, M.values);
 }
 
+template <class Sites>
+NUMGATE_HOST_DEVICE bool is_diagonal(const Sites& sites) {
+  return sites.format(Site::summary_chain) == Format::diag_tf32x3;
+}
+
 // The map of a segment that one more chunk has joined.
 template <class Sites>
-void extend(Sites& sites, const ChunkOperands<typename Sites::Real>& c,
-            SegmentMap<typename Sites::Real>& map) {
+void extend(Sites& sites, const ChunkOperands<typename Sites::M>& c,
+            SegmentMap<typename Sites::M>& map) {
   state_pass<Sites>(sites, c, map.B, nullptr);
-  if (sites.format(Site::summary_chain) == Format::diag_tf32x3)
+  if (is_diagonal(sites))
     extend_diagonal(sites, c, map.M);
   else
-    extend_dense(sites, c, map.M);
+    extend_dense(sites, chunk_matrix(sites, c), map.M);
 }
 
 // What a rank sends: its map in the format of `handoff`.
 template <class Sites>
-void publish(Sites& sites, SegmentMap<typename Sites::Real>& map) {
+void publish(Sites& sites, SegmentMap<typename Sites::M>& map) {
   sites.store(Site::handoff, map.M);
   sites.store(Site::handoff, map.B);
 }
 
 // F <- M F + B.
 template <class Sites>
-void merge(Sites& sites, const SegmentMap<typename Sites::Real>& map,
-           Operand<typename Sites::Real>& F) {
-  using Real = typename Sites::Real;
-  Operand<Real> next{Matrix<Real>::Zero(F.values.rows(), F.values.cols())};
+void merge(Sites& sites, const SegmentMap<typename Sites::M>& map, Operand<typename Sites::M>& F) {
+  using M = typename Sites::M;
+  Operand<M> next{M::Zero(F.values.rows(), F.values.cols())};
   sites.dot(Site::merge_dot, map.M, F, next.values);
   next.values += map.B.values;
   sites.round(Site::merge_dot, next.values);

@@ -5,28 +5,30 @@
 #include "core/case_id.h"
 #include "core/errors.h"
 #include "oracles/forms/decode.h"
+#include "oracles/forms/matrix.h"
+#include "oracles/forms/recurrence.h"
 #include "oracles/forms/replay.h"
 #include "oracles/forms/scalar_stages.h"
 #include "oracles/forms/segment_map.h"
 
 namespace numgate::forms {
 
-// Rows `first`, first + 1, ... of one head: element (row * heads + head) * width + column of the
-// tensor.
+// A whole input.
+inline Elements elements(const TensorMap& inputs, std::string_view name) {
+  const auto found = inputs.find(std::string(name));
+  if (found == inputs.end()) throw UsageError("input", std::string(name), "is missing");
+  return {found->second.bytes.data(), found->second.dtype};
+}
+
 template <class Real>
 Matrix<Real> read_rows(const TensorMap& inputs, std::string_view name, std::int64_t first,
                        std::int64_t rows, std::int64_t heads, std::int64_t head,
                        std::int64_t width) {
-  const auto found = inputs.find(std::string(name));
-  if (found == inputs.end()) throw UsageError("input", std::string(name), "is missing");
-  const Tensor& t = found->second;
-  if (t.size() < ((first + rows - 1) * heads + head + 1) * width)
+  const Elements tensor = elements(inputs, name);
+  if (inputs.find(std::string(name))->second.size() <
+      ((first + rows - 1) * heads + head + 1) * width)
     throw UsageError("input", std::string(name), "has too few elements for the case's shape");
-  Matrix<Real> m(rows, width);
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t d = 0; d < width; ++d)
-      m(r, d) = Real(t.at(((first + r) * heads + head) * width + d));
-  return m;
+  return read_rows<Matrix<Real>>(tensor, first, rows, heads, head, width);
 }
 
 template <class Real>
@@ -36,142 +38,135 @@ Matrix<Real> read_state0(const TensorMap& inputs, const Shape& s, std::int64_t s
   return read_rows<Real>(inputs, "state0", (sequence * s.HV + head) * s.K, s.K, 1, 0, s.V);
 }
 
-// The prepared operands of one value head, from raw inputs (kda.prefill) or as given.
+// The names of core/stage.h.
+struct RecurrenceNames {
+  std::string_view q, k, g, beta;
+};
+inline RecurrenceNames recurrence_names(const Case& c) {
+  if (c.stage == "kda.prefill") return {"q", "k", "g_raw", "beta_raw"};
+  return {"qhat", "khat", "g", "beta"};
+}
+
+// Raises UsageError where an input of the stage is missing or too short.
+inline HeadSource head_source(const Case& c, const TensorMap& inputs, std::int64_t head) {
+  const Shape& s = c.shape;
+  for (const auto& spec : stage(c.stage).inputs) {
+    if (spec.name == "state0") continue;
+    elements(inputs, spec.name);
+    std::int64_t size = 1;
+    for (const auto extent : tensor_shape(spec, s)) size *= extent;
+    if (inputs.find(std::string(spec.name))->second.size() < size)
+      throw UsageError("input", std::string(spec.name),
+                       "has too few elements for the case's shape");
+  }
+  const RecurrenceNames names = recurrence_names(c);
+  HeadSource source;
+  source.raw = c.stage == "kda.prefill";
+  source.queries = c.stage != "kda.summary";
+  source.bounded = s.gate == Gate::bounded;
+  if (source.queries) source.q = elements(inputs, names.q);
+  source.k = elements(inputs, names.k);
+  source.v = elements(inputs, "v");
+  source.g = elements(inputs, names.g);
+  source.beta = elements(inputs, names.beta);
+  if (source.raw) source.dt_bias = elements(inputs, "dt_bias");
+  source.key_heads = s.H;
+  source.heads = s.HV;
+  source.key_head = head / (s.HV / s.H);
+  source.head = head;
+  source.K = s.K;
+  source.V = s.V;
+  return source;
+}
+
 template <class Sites>
-class HeadInputs {
+HeadScalars<typename Sites::Real> head_scalars(Sites& sites, const Case& c, const TensorMap& inputs,
+                                               std::int64_t head) {
+  using Real = typename Sites::Real;
+  HeadScalars<Real> scalars{Constants<Real>::make(sites, c.shape.K)};
+  if (c.stage == "kda.prefill")
+    scalars.rate = gate_rate(sites, read_rows<Real>(inputs, "A_log", head, 1, 1, 0, 1)(0, 0));
+  return scalars;
+}
+
+// One head and sequence, its steps one after the other. `emit(tensor, first, rows)` receives rows
+// of `o` from token `first` on, and `state` and, under cp, `fold` with the sequence's index as
+// `first`.
+template <class Sites, class Emit>
+class RecurrenceWalk {
  public:
   using Real = typename Sites::Real;
+  using M = typename Sites::M;
 
-  HeadInputs(Sites& sites, const Case& c, const TensorMap& inputs, std::int64_t head)
-      : sites_(sites),
-        case_(c),
-        inputs_(inputs),
-        head_(head),
-        constants_(Constants<Real>::make(sites, c.shape.K)) {
-    if (!raw()) return;
-    rate_ = gate_rate(sites, read_rows<Real>(inputs, "A_log", head, 1, 1, 0, 1)(0, 0));
-    bias_ = read_rows<Real>(inputs, "dt_bias", head, 1, 1, 0, c.shape.K);
+  RecurrenceWalk(Sites& sites, const Case& c, const TensorMap& inputs, std::int64_t head,
+                 std::int64_t sequence, Emit emit)
+      : source(head_source(c, inputs, head)),
+        scalars(head_scalars(sites, c, inputs, head)),
+        S{read_state0<Real>(inputs, c.shape, sequence, head)},
+        fold(S),
+        sites_(sites),
+        schedule_(c.schedule),
+        sequence_(sequence),
+        emit_(emit) {}
+
+  void enter_rank(bool has_tokens) {
+    map = SegmentMap<M>::identity(source.K, source.V);
+    if (has_tokens) S = fold;
   }
-
-  const Constants<Real>& constants() const { return constants_; }
-
-  ChunkInputs<Real> tokens(std::int64_t t, std::int64_t n) {
-    const Shape& s = case_.shape;
-    const std::int64_t key_head = head_ / (s.HV / s.H);
-    const auto key = [&](auto name) {
-      return read_rows<Real>(inputs_, name, t, n, s.H, key_head, s.K);
-    };
-    const auto value = [&](auto name, std::int64_t width) {
-      return read_rows<Real>(inputs_, name, t, n, s.HV, head_, width);
-    };
-    ChunkInputs<Real> in;
-    in.v = value("v", s.V);
-    in.bounded_gate = s.gate == Gate::bounded;
-    if (raw()) {
-      in.q = l2_norm(sites_, key("q"), &constants_.query_scale);
-      in.k = l2_norm(sites_, key("k"));
-      in.g = gate(sites_, value("g_raw", s.K), rate_, bias_, s.gate == Gate::bounded);
-      in.beta = beta(sites_, value("beta_raw", 1));
-    } else {
-      in.q = case_.stage == "kda.summary" ? Matrix<Real>::Zero(n, s.K).eval() : key("qhat");
-      in.k = key("khat");
-      in.g = value("g", s.K);
-      in.beta = value("beta", 1);
+  void chunks(Segment segment, bool mapped) {
+    for_each_chunk(segment, [&](std::int64_t t, std::int64_t n) {
+      const auto chunk =
+          chunk_operands(sites_, scalars.constants, chunk_inputs(sites_, source, scalars, t, n));
+      if (mapped) extend(sites_, chunk, map);
+      if (!source.queries) return;
+      M o;
+      state_pass(sites_, chunk, S, &o);
+      emit_("o", t, o);
+    });
+  }
+  void leave_rank() {
+    publish(sites_, map);
+    merge(sites_, map, fold);
+  }
+  void hand_off() { sites_.store(Site::handoff, S); }
+  void tokens(Segment segment) {
+    ReplayRing<M> ring;
+    for (std::int64_t t = segment.begin; t < segment.end; ++t) {
+      const auto token = chunk_inputs(sites_, source, scalars, t, 1);
+      emit_("o", t,
+            schedule_.kind == ScheduleKind::decode
+                ? decode_step(sites_, token, S)
+                : replay_step(sites_, scalars.constants, token,
+                              static_cast<std::size_t>(schedule_.parameter), ring, S));
     }
-    return in;
+    flush(sites_, ring, S);
   }
+  void finish() {
+    emit_("state", sequence_, S.values);
+    if (schedule_.kind == ScheduleKind::cp) emit_("fold", sequence_, fold.values);
+  }
+
+  const HeadSource source;
+  const HeadScalars<Real> scalars;
+  Operand<M> S, fold;
+  SegmentMap<M> map;
 
  private:
-  bool raw() const { return case_.stage == "kda.prefill"; }
-
   Sites& sites_;
-  const Case& case_;
-  const TensorMap& inputs_;
-  std::int64_t head_;
-  Constants<Real> constants_;
-  Real rate_{};
-  Matrix<Real> bias_;
+  const Schedule schedule_;
+  std::int64_t sequence_;
+  Emit emit_;
 };
 
-// Calls visit(first token, operands) for each chunk of a segment.
-template <class Sites, class Visit>
-void for_each_chunk(Sites& sites, HeadInputs<Sites>& head, Segment s, Visit visit) {
-  for (std::int64_t t = s.begin; t < s.end; t += kChunk)
-    visit(t, chunk_operands(sites, head.constants(),
-                            head.tokens(t, std::min<std::int64_t>(kChunk, s.end - t))));
-}
-
-// The recurrence of one head and sequence under the case's schedule. `emit(tensor, first, rows)`
-// receives rows of `o` from token `first` on, and `state` and, under cp, `fold` with the sequence's
-// index as `first`.
 template <class Sites, class Emit>
-void walk_recurrence(Sites& sites, const Case& c, const TensorMap& inputs, std::int64_t index,
-                     Segment sequence, std::int64_t head_index, Emit emit) {
-  using Real = typename Sites::Real;
-  using M = Matrix<Real>;
-  HeadInputs<Sites> head(sites, c, inputs, head_index);
-  Operand<Real> S{read_state0<Real>(inputs, c.shape, index, head_index)};
-  std::vector<Segment> pieces = c.schedule.kind == ScheduleKind::varlen
-                                    ? std::vector<Segment>{{0, sequence.size()}}
-                                    : segments(c.schedule, sequence.size());
-  for (auto& p : pieces) p.begin += sequence.begin, p.end += sequence.begin;
-  M o;
-
-  if (c.schedule.kind == ScheduleKind::cp) {
-    // A rank's local pass needs only the fold over the ranks before it, and its summary the same
-    // chunk operands: one walk over the tokens does both.
-    Operand<Real> fold = S;
-    for (const Segment& rank : pieces) {
-      auto map = SegmentMap<Real>::identity(c.shape.K, c.shape.V);
-      if (rank.size() > 0) S = fold;
-      for_each_chunk(sites, head, rank, [&](std::int64_t t, const ChunkOperands<Real>& chunk) {
-        extend(sites, chunk, map);
-        state_pass(sites, chunk, S, &o);
-        emit("o", t, o);
-      });
-      publish(sites, map);
-      merge(sites, map, fold);
-    }
-    emit("state", index, S.values);
-    emit("fold", index, fold.values);
-    return;
-  }
-
-  const bool stepwise =
-      c.schedule.kind == ScheduleKind::decode || c.schedule.kind == ScheduleKind::replay;
-  for (std::size_t p = 0; p < pieces.size(); ++p) {
-    if (p > 0) sites.store(Site::handoff, S);
-    if (stepwise && p > 0) {
-      ReplayRing<Real> ring;
-      for (std::int64_t t = pieces[p].begin; t < pieces[p].end; ++t) {
-        const auto token = head.tokens(t, 1);
-        o = c.schedule.kind == ScheduleKind::decode
-                ? decode_step(sites, token, S)
-                : replay_step(sites, head.constants(), token,
-                              static_cast<std::size_t>(c.schedule.parameter), ring, S);
-        emit("o", t, o);
-      }
-      flush(sites, ring, S);
-    } else {
-      for_each_chunk(sites, head, pieces[p], [&](std::int64_t t, const ChunkOperands<Real>& chunk) {
-        state_pass(sites, chunk, S, &o);
-        emit("o", t, o);
-      });
-    }
-  }
-  emit("state", index, S.values);
-}
-
-template <class Sites, class Emit>
-void walk_summary(Sites& sites, const Case& c, const TensorMap& inputs, std::int64_t head_index,
+void walk_summary(Sites& sites, const Case& c, const TensorMap& inputs, std::int64_t head,
                   Emit emit) {
-  HeadInputs<Sites> head(sites, c, inputs, head_index);
-  auto map = SegmentMap<typename Sites::Real>::identity(c.shape.K, c.shape.V);
-  for_each_chunk(sites, head, {0, c.shape.T},
-                 [&](std::int64_t, const auto& chunk) { extend(sites, chunk, map); });
-  publish(sites, map);
-  emit("M", 0, map.M.values);
-  emit("B", 0, map.B.values);
+  RecurrenceWalk<Sites, Emit> walk(sites, c, inputs, head, 0, emit);
+  walk.enter_rank(true);
+  walk.chunks({0, c.shape.T}, true);
+  publish(sites, walk.map);
+  emit("M", 0, walk.map.M.values);
+  emit("B", 0, walk.map.B.values);
 }
 
 template <class Sites, class Emit>
@@ -179,7 +174,7 @@ void walk_merge(Sites& sites, const Case& c, const TensorMap& inputs, std::int64
                 Emit emit) {
   using Real = typename Sites::Real;
   const Shape& s = c.shape;
-  Operand<Real> F{read_state0<Real>(inputs, s, 0, head)};
+  Operand<typename Sites::M> F{read_state0<Real>(inputs, s, 0, head)};
   for (std::int64_t r = 0; r < s.T; ++r)
     merge(sites,
           {{read_rows<Real>(inputs, "M", (r * s.HV + head) * s.K, s.K, 1, 0, s.K)},
@@ -193,7 +188,7 @@ template <class Sites, class Emit>
 void walk_scalar_stage(Sites& sites, const Case& c, const TensorMap& inputs, std::int64_t head,
                        Emit emit) {
   using Real = typename Sites::Real;
-  using M = Matrix<Real>;
+  using M = typename Sites::M;
   const Shape& s = c.shape;
   Real rate{};
   M bias, w;
@@ -247,8 +242,11 @@ template <class Sites, class Emit>
 void walk(Sites& sites, const Case& c, const TensorMap& inputs, std::int64_t head, Emit emit) {
   if (c.stage == "kda.prefill" || c.stage == "kda.core") {
     const auto sequences = c.shape.sequence_segments();
-    for (std::size_t n = 0; n < sequences.size(); ++n)
-      walk_recurrence(sites, c, inputs, static_cast<std::int64_t>(n), sequences[n], head, emit);
+    for (std::size_t n = 0; n < sequences.size(); ++n) {
+      RecurrenceWalk<Sites, Emit> steps(sites, c, inputs, head, static_cast<std::int64_t>(n), emit);
+      follow_schedule(c, sequences[n], steps);
+      steps.finish();
+    }
   } else if (c.stage == "kda.summary") {
     walk_summary(sites, c, inputs, head, emit);
   } else if (c.stage == "kda.merge") {

@@ -45,9 +45,8 @@ static void chain_block(const RowBlock& block, const double* panel, Pack (&c)[kR
     const double* b = panel + block.at[s] * kWidth;
     for (std::size_t r = 0; r < kRows; ++r)
       for (std::size_t v = 0; v < kVectors; ++v) {
-        const Pack p = block.a[s * kRows + r] * load(b + v * kLanes), x = c[r][v] + p;
-        const Pack q = larger(binade(x) * 0x1p-23, broadcast(0x1p-149));
-        c[r][v] = rounded<reading>(x, q, p != 0, offset, 1, local);
+        c[r][v] = fma_step<reading>(broadcast(block.a[s * kRows + r]), load(b + v * kLanes),
+                                    c[r][v], offset, local);
       }
   }
   random = local;
@@ -82,33 +81,10 @@ void fma_chain(Reading reading, ProductShape s, const double* a, const double* b
   }
 }
 
-// One step: c + sum of a[i] b[i], i < L.
-template <int L>
-NUMGATE_INLINE Pack tensor_core_step(const double* a, const double* b, Pack c,
-                                     std::int64_t exact_from) {
-  constexpr std::int64_t bias = field(0);
-  PackBits exponent[L], top = bits_of(larger(binade(c), broadcast(power(-126)))) & (c != 0);
-  top = top > field(-133) ? top : field(-133) - PackBits{};
-  for (int i = 0; i < L; ++i) {  // a zero factor puts the sum below the floor
-    exponent[i] =
-        (bits_of(broadcast(a[i])) & kExponent) - bias + (bits_of(load(b + i * kLanes)) & kExponent);
-    top = exponent[i] > top ? exponent[i] : top;
-  }
-  const Pack scale = from_bits(field(25) - (top - bias)),
-             unscale = from_bits(top - (std::int64_t{25} << 52));
-  Pack sum[2] = {integer_part(c * scale), Pack{}};  // two chains of additions, each half as long
-  for (int i = 0; i < L; ++i) {
-    const Pack y = (a[i] * load(b + i * kLanes)) * scale;
-    sum[i % 2] += exponent[i] < top - exact_from ? integer_part(y) : y;
-  }
-  return from_bits(bits_of((sum[0] + sum[1]) * unscale) & ~((std::int64_t{1} << 29) - 1));
-}
-
 template <int L>
 static void tensor_core_product(ProductShape s, const std::vector<Pieces>& pieces,
                                 int fraction_bits, double* c) {
   const std::size_t k = (s.k + L - 1) / L * L;
-  const std::int64_t exact_from = std::int64_t{25 - 2 * fraction_bits} << 52;
   std::vector<std::vector<double>> rows(pieces.size()), panels(pieces.size());
   for (std::size_t p = 0; p < pieces.size(); ++p) {
     rows[p].assign(s.m * k, 0.0);
@@ -137,9 +113,14 @@ static void tensor_core_product(ProductShape s, const std::vector<Pieces>& piece
       for (std::size_t step = 0; step < k / L; ++step)
         for (std::size_t p = 0; p < pieces.size(); ++p)
           for (std::size_t r = 0; r < count; ++r)
-            if (live[(p * s.m + i + r) * (k / L) + step])
-              acc[r] = tensor_core_step<L>(&rows[p][(i + r) * k + step * L],
-                                           &panels[p][step * L * kLanes], acc[r], exact_from);
+            if (live[(p * s.m + i + r) * (k / L) + step]) {
+              const double *a = &rows[p][(i + r) * k + step * L],
+                           *b = &panels[p][step * L * kLanes];
+              acc[r] = tensor_core_step<L>(
+                  [&](int l) __attribute__((always_inline)) { return a[l]; },
+                  [&](int l) __attribute__((always_inline)) { return load(b + l * kLanes); },
+                  acc[r], fraction_bits);
+            }
       for (std::size_t r = 0; r < count; ++r) {
         save(tile[r], acc[r]);
         std::copy_n(tile[r], columns, c + (i + r) * s.n + j);

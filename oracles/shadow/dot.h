@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "oracles/shadow/vector.h"
+#include "oracles/shadow/steps.h"
 
 namespace numgate::shadow {
 

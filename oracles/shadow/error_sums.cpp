@@ -1,19 +1,12 @@
 #include "oracles/shadow/error_sums.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "core/windows.h"
 #include "oracles/forms/walk.h"
 
 namespace numgate::shadow {
-
-// Half an fp32 ulp of the row's largest truth: no kernel that returns fp32 can be asked for less.
-static double floor_of(double largest) {
-  if (largest == 0) return 0;
-  return 0.5 * std::max(std::ldexp(1.0, std::ilogb(largest) - 23), std::ldexp(1.0, -149));
-}
 
 bool has_tokens(const Case& c, std::string_view tensor) {
   for (const auto& spec : stage(c.stage).outputs)
@@ -51,22 +44,21 @@ void ErrorSums::add(int mode, int draw, std::int64_t head, std::int64_t first,
                     const forms::Matrix<double>& rows) {
   const std::int64_t count = is_state_ ? 1 : rows.rows();
   for (std::int64_t r = 0; r < count; ++r) {
-    const std::int64_t row = (first + r) * heads_ + head;
-    const double* value = rows.data() + r * width_;
-    double squares = 0, largest_error = 0, largest = 0;
-    for (std::int64_t d = 0; d < width_; ++d) {
-      const double e = std::abs(error(row * width_ + d, value[d]));
-      squares += e * e;
-      largest_error = std::max(largest_error, e);
-      largest = std::max(largest, std::abs(truth_.hi[row * width_ + d]));
-    }
-    const double floor = floor_of(largest);
-    const std::int64_t window = is_state_ ? row : head * windows_per_head_ + window_of_[first + r];
-    windows_[window].squares[mode][draw] += std::max(squares, floor * floor);
-    raw_[window].squares[mode][draw] += squares;
-    if (!is_state_)
-      row_max_[mode * draws_ + draw][row] = static_cast<float>(std::max(largest_error, floor));
+    const std::int64_t at = ((first + r) * heads_ + head) * width_;
+    add_row(mode, draw, head, first + r,
+            row_error(rows.data() + r * width_, truth_.hi.data() + at,
+                      truth_.lo.empty() ? nullptr : truth_.lo.data() + at, width_));
   }
+}
+
+void ErrorSums::add_row(int mode, int draw, std::int64_t head, std::int64_t at,
+                        const RowError& error) {
+  const std::int64_t row = at * heads_ + head,
+                     window = is_state_ ? row : head * windows_per_head_ + window_of_[at];
+  windows_[window].squares[mode][draw] += std::max(error.squares, error.floor * error.floor);
+  raw_[window].squares[mode][draw] += error.squares;
+  if (!is_state_)
+    row_max_[mode * draws_ + draw][row] = static_cast<float>(std::max(error.largest, error.floor));
 }
 
 double ErrorSums::mean_square() const {

@@ -7,7 +7,8 @@
 
 #include "core/case_id.h"
 #include "core/profile.h"
-#include "oracles/forms/sites.h"
+#include "oracles/forms/matrix.h"
+#include "oracles/shadow/row_error.h"
 #include "oracles/truth.h"
 
 namespace numgate::shadow {
@@ -25,15 +26,14 @@ class ErrorSums {
   void add(int mode, int draw, std::int64_t head, std::int64_t first,
            const forms::Matrix<double>& rows);
 
+  // The same for one row, whose error is known.
+  void add_row(int mode, int draw, std::int64_t head, std::int64_t at, const RowError& error);
+
   // Mean over draws of the summed squares, without the floor, in the mode where it is larger.
   double mean_square() const;
   TensorShadow finish() &&;
 
  private:
-  double error(std::int64_t element, double value) const {
-    return (value - truth_.hi[element]) - (truth_.lo.empty() ? 0.0 : truth_.lo[element]);
-  }
-
   const TruthTensor& truth_;
   bool is_state_;
   std::int64_t heads_, width_;

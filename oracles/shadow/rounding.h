@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "core/format.h"
-#include "oracles/shadow/vector.h"
+#include "oracles/shadow/steps.h"
 
 namespace numgate::shadow {
 
@@ -11,8 +11,8 @@ namespace numgate::shadow {
 // rounding, on the grid of x's own binade, subnormals and overflow included. A value on its
 // format's grid stays: a perturbed value never lies there, so it is an input or a structural 0 or 1
 // and the hardware has it too. Formats that truncate cut.
-void round_to(Format f, Reading reading, double* x, std::size_t n, double offset, double amplitude,
-              Random& random);
+void round_to(const FormatInfo& f, Reading reading, double* x, std::size_t n, double offset,
+              double amplitude, Random& random);
 
 // x <- x .* b in fp32; where b is 1 the product is exact.
 void multiply(Reading reading, double* x, const double* b, std::size_t n, double offset,
@@ -20,8 +20,5 @@ void multiply(Reading reading, double* x, const double* b, std::size_t n, double
 
 // x <- 2^x to double's accuracy (relative 2^-48).
 void exp2(double* x, std::size_t n);
-
-// Whether a value in format `stored` is unchanged by rounding to `f`.
-bool holds(Format f, Format stored);
 
 }  // namespace numgate::shadow

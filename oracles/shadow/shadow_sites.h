@@ -1,13 +1,10 @@
-// The Sites of the shadow: every site of a form rounds as its declared format does, at random or as
-// hardware does.
+// The Sites of the shadow on the host.
 #pragma once
-#include <array>
 #include <bitset>
-#include <cstdint>
+#include <cstddef>
 
-#include "core/plan.h"
-#include "oracles/forms/sites.h"
-#include "oracles/shadow/vector.h"
+#include "oracles/forms/matrix.h"
+#include "oracles/shadow/rounding_sites.h"
 
 namespace numgate::shadow {
 
@@ -20,53 +17,54 @@ struct Draw {
   bool emulate = false;
 };
 
-class ShadowSites {
+// Sites outside `active` are exact.
+DrawTable draw_table(const Plan& plan, const Draw& draw,
+                     std::bitset<kSiteCount> active = ~std::bitset<kSiteCount>());
+
+// Rounding on Eigen's matrices, eight doubles at a time.
+class HostArithmetic {
  public:
-  using Real = double;
   using M = forms::Matrix<double>;
-  using Operand = forms::Operand<double>;
 
-  // Sites outside `active` are exact.
-  ShadowSites(const Plan& plan, const Draw& draw,
-              std::bitset<kSiteCount> active = ~std::bitset<kSiteCount>());
+  explicit HostArithmetic(std::uint64_t stream) : random_(stream) {}
 
-  Format format(Site site) const { return plan_[site]; }
-  void round(Site site, M& m);
-  void multiply(Site site, M& m, const M& b);
-  void exp2(Site site, M& m);
-  void exp(Site site, M& m);
-  void sigmoid(Site site, M& m);
-  void softplus(Site site, M& m);
-  void rsqrt(Site site, M& m);
-  double constant(Site site, double x);
-  void store(Site site, Operand& x);
-  void state(Operand& s, M m);
-  void dot(Site site, const Operand& a, const Operand& b, M& c);
-  void vector_dot(Site site, const Operand& a, const Operand& b, M& c);
-  void fma_dot(Site site, const M& a, const M& b, M& c);
-
-  // Sites that have rounded something so far.
-  const std::bitset<kSiteCount>& used() const { return used_; }
+  void round_to(const FormatInfo& f, Reading reading, M& m, double offset, double amplitude);
+  void product(Reading reading, M& m, const M& b, double offset);
+  void exp2(M& m);
+  void exp(M& m);
+  void sigmoid(M& m);
+  void softplus(M& m);
+  void rsqrt(M& m);
+  void multiply(M& m, const M& b);
+  void add_product(const M& a, const M& b, M& c);
+  bool all_finite(const M& m) { return m.allFinite(); }
+  void fma_chain(Reading reading, const M& a, const M& b, M& c, double offset);
+  template <std::size_t N>
+  void tensor_core(const M* const (&pieces)[N][2], const FormatInfo& f, M& c) {
+    tensor_core(pieces, N, f, c);
+  }
 
  private:
-  // What is rounded at a site; each has its own offset in mode D, or the errors of one product
-  // would be one.
-  enum Role : std::uint8_t { product, elementary, stored, left, right, sum, kRoles };
+  void tensor_core(const M* const (*pieces)[2], std::size_t count, const FormatInfo& f, M& c);
 
-  bool rounds(Site site);
-  double offset(Site site, Role role) const {
-    return offsets_[static_cast<std::size_t>(site)][role];
-  }
-  void round_as(Format f, Site site, Role role, M& m, double amplitude = 1);
-  void elementary_error(Site site, M& m, double amplitude);
-  M operand(Site site, Format f, Role role, const Operand& x);
-
-  Plan plan_;
-  Reading reading_;
-  bool emulate_;
-  std::bitset<kSiteCount> active_, used_;
-  std::array<std::array<double, kRoles>, kSiteCount> offsets_{};
   Random random_;
+};
+extern template class RoundingSites<HostArithmetic>;
+
+// Keeps the table that RoundingSites reads.
+class ShadowSites : DrawTable, public RoundingSites<HostArithmetic> {
+ public:
+  explicit ShadowSites(const Plan& plan, const Draw& draw,
+                       std::bitset<kSiteCount> active = ~std::bitset<kSiteCount>())
+      : ShadowSites(draw_table(plan, draw, active)) {}
+  explicit ShadowSites(const DrawTable& table)
+      : DrawTable(table),
+        RoundingSites(static_cast<const DrawTable&>(*this), HostArithmetic(table.stream)) {}
+  ShadowSites(const ShadowSites&) = delete;  // its base refers to its table
+  ShadowSites& operator=(const ShadowSites&) = delete;
+
+  const DrawTable& table() const { return *this; }
+  std::bitset<kSiteCount> used() const { return used_bits(); }
 };
 
 }  // namespace numgate::shadow

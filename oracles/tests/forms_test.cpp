@@ -7,6 +7,7 @@
 
 #include "oracles/definitions/kda_recurrence.h"
 #include "oracles/definitions/kda_scalar_stages.h"
+#include "oracles/forms/exact_sites.h"
 #include "oracles/forms/walk.h"
 #include "oracles/scalars/multiprecision.h"
 

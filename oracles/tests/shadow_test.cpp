@@ -222,7 +222,7 @@ TEST(Rounding, HasTheErrorOfItsFormat) {
       std::vector<double> x(100'003), y;
       for (double& value : x) value = uniform(bits);
       y = x;
-      round_to(f, reading, y.data(), y.size(), 0.3125, 1, random);
+      round_to(info(f), reading, y.data(), y.size(), 0.3125, 1, random);
       double mean = 0, square = 0;
       for (std::size_t i = 0; i < x.size(); ++i) {
         const double e = (y[i] - x[i]) / ulp;
@@ -245,18 +245,18 @@ TEST(Rounding, KeepsWhatIsOnTheGridAndKnowsTheRange) {
   for (const Reading reading : {Reading::independent, Reading::dithered}) {
     std::vector<double> exact{0, 1, -1.5, 0x1p-24, 65504};
     const auto before = exact;
-    round_to(Format::fp16, reading, exact.data(), exact.size(), 0.3, 1, random);
+    round_to(info(Format::fp16), reading, exact.data(), exact.size(), 0.3, 1, random);
     EXPECT_EQ(exact, before);
     std::vector<double> over{65530, -1e6};
-    round_to(Format::fp16, reading, over.data(), over.size(), 0.3, 1, random);
+    round_to(info(Format::fp16), reading, over.data(), over.size(), 0.3, 1, random);
     EXPECT_EQ(over, (std::vector<double>{HUGE_VAL, -HUGE_VAL}));
     std::vector<double> tiny{0x1.8p-25};  // a subnormal's ulp is 2^-24
-    round_to(Format::fp16, reading, tiny.data(), tiny.size(), 0.3, 1, random);
+    round_to(info(Format::fp16), reading, tiny.data(), tiny.size(), 0.3, 1, random);
     EXPECT_LE(std::abs(tiny[0] - 0x1.8p-25), 0x1p-25);
     EXPECT_NE(tiny[0], 0x1.8p-25);
   }
   std::vector<double> cut{1 + 0x1.fp-10, -1 - 0x1.fp-10};
-  round_to(Format::tf32, Reading::independent, cut.data(), cut.size(), 0.3, 1, random);
+  round_to(info(Format::tf32), Reading::independent, cut.data(), cut.size(), 0.3, 1, random);
   EXPECT_EQ(cut, (std::vector<double>{1 + 0x1p-10, -1 - 0x1p-10}));
 }
 

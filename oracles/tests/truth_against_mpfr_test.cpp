@@ -32,7 +32,7 @@ bool is_recurrence(std::string_view stage) {
 }
 
 class EveryStage
-    : public ::testing::TestWithParam<std::tuple<const char* const (*)[2], TruthDevice>> {};
+    : public ::testing::TestWithParam<std::tuple<const char* const (*)[2], OracleDevice>> {};
 
 TEST_P(EveryStage, AgreesWithMpfrAndItsRadiusHolds) {
   const auto [words, device] = GetParam();
@@ -45,7 +45,7 @@ TEST_P(EveryStage, AgreesWithMpfrAndItsRadiusHolds) {
   try {
     truth = compute_truth(c, inputs, options);
   } catch (const UsageError& e) {
-    if (device == TruthDevice::cpu) throw;
+    if (device == OracleDevice::cpu) throw;
     GTEST_SKIP() << e.what();
   }
   const auto exact = naive<Mpfr512>(c, inputs);
@@ -76,10 +76,10 @@ TEST_P(EveryStage, AgreesWithMpfrAndItsRadiusHolds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, EveryStage, ::testing::ValuesIn([] {
-                           std::vector<std::tuple<const char* const(*)[2], TruthDevice>> all;
+                           std::vector<std::tuple<const char* const(*)[2], OracleDevice>> all;
                            for (const auto& c : kCases) {
-                             all.emplace_back(&c, TruthDevice::cpu);
-                             if (is_recurrence(c[0])) all.emplace_back(&c, TruthDevice::cuda);
+                             all.emplace_back(&c, OracleDevice::cpu);
+                             if (is_recurrence(c[0])) all.emplace_back(&c, OracleDevice::cuda);
                            }
                            return all;
                          }()));
