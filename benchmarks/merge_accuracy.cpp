@@ -1,17 +1,18 @@
 // What the formats of a context-parallel merge cost in accuracy: the kernels' segment maps and
 // their fold against truth, by the format of summary.chain and merge.dot.
 //
-//   merge_accuracy PLAN FAMILY RANKS TOKENS...     e.g. merge_accuracy reference needle 8 4096
-//   65536
+//   merge_accuracy BACKEND PLAN FAMILY RANKS TOKENS...
+//   merge_accuracy cpu reference needle 8 4096 16384 65536
 //
-// `error` is the relative Frobenius error, `scale` the projection <seen, truth> / <truth, truth>
-// less 1: a bias, which grows with the number of chunks, where rounding to nearest gives a walk.
+// Of the ranks' maps the worst is shown. `error` is the relative Frobenius error, `scale` the
+// projection <seen, truth> / <truth, truth> less 1: a bias, which grows with the number of chunks.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/machine.h"
 #include "core/errors.h"
 #include "oracles/truth.h"
 #include "partitioning/run.h"
@@ -55,7 +56,7 @@ void study(const std::string& plan, const std::string& family, int ranks, std::i
   const TruthTensor state = compute_truth(whole, inputs).outputs.at("state");
 
   for (const char* chain : {"tf32", "tf32x3", "ieee", "diag_tf32x3"}) {
-    TensorMap summaries;
+    TensorMap summaries{{"state0", Tensor(Dtype::f32, {1, whole.shape.K, whole.shape.V})}};
     Difference worst{};
     for (std::size_t r = 0; r < shares.size(); ++r) {
       const auto rank = static_cast<std::int64_t>(r);
@@ -88,14 +89,14 @@ void study(const std::string& plan, const std::string& family, int ranks, std::i
 }  // namespace numgate
 
 int main(int argc, char** argv) {
-  if (argc < 5) {
-    fmt::print(stderr, "usage: merge_accuracy PLAN FAMILY RANKS TOKENS...\n");
+  if (argc < 6) {
+    fmt::print(stderr, "usage: merge_accuracy BACKEND PLAN FAMILY RANKS TOKENS...\n");
     return 1;
   }
   try {
-    const auto backend = numgate::kernels::make_cpu_backend();
-    for (int i = 4; i < argc; ++i)
-      numgate::study(argv[1], argv[2], std::atoi(argv[3]), std::atoll(argv[i]), *backend);
+    const auto backend = numgate::make_backend(argv[1]);
+    for (int i = 5; i < argc; ++i)
+      numgate::study(argv[2], argv[3], std::atoi(argv[4]), std::atoll(argv[i]), *backend);
   } catch (const numgate::UsageError& e) {
     fmt::print(stderr, "merge_accuracy: {}\n", e.what());
     return 1;

@@ -13,6 +13,7 @@
 #include "cli/machine.h"
 #include "cli/progress.h"
 #include "core/errors.h"
+#include "partitioning/device_memory.h"
 #include "property_tests/profiles.h"
 #include "reports/files.h"
 #include "reports/render.h"
@@ -124,6 +125,7 @@ Report run_campaign(const CampaignOptions& o) {
   report.device = backend->device();
   report.driver = backend->driver();
   report.toolkit = backend->toolkit();
+  for (const Work& w : work) head_groups(w.c, *backend);  // raises before any work
   Checkpoint checkpoint(
       o.out,
       fmt::format("numgate {} {} {} oracle {} target {} policy {}", kToolVersion, report.git_commit,

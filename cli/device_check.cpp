@@ -6,32 +6,10 @@
 #include <numeric>
 
 #include "kernels/simt/tensor_core_search.h"
+#include "partitioning/device_buffer.h"
 
 namespace numgate {
-namespace {
-
 namespace tc = tensor_core;
-
-// Memory of a backend.
-template <class T>
-class DeviceArray {
- public:
-  DeviceArray(kernels::Backend& backend, std::size_t count)
-      : backend_(backend), data_(static_cast<T*>(backend.allocate(count * sizeof(T)))) {}
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-  ~DeviceArray() { backend_.release(data_); }
-
-  T* data() const { return data_; }
-  void write(std::span<const T> host) { backend_.copy_in(data_, host.data(), host.size_bytes()); }
-  void read(std::span<T> host) const { backend_.copy_out(host.data(), data_, host.size_bytes()); }
-
- private:
-  kernels::Backend& backend_;
-  T* data_;
-};
-
-}  // namespace
 
 std::string name(const Form& f) {
   return fmt::format("{} {}n8k{} {}", f.unit == tc::Unit::mma ? "mma.sync" : "wgmma",
@@ -53,16 +31,17 @@ std::int64_t FormCheck::wrong() const {
 
 Device device_of(kernels::Backend& backend) {
   return [&backend](const Form& form, std::span<tc::Tile> tiles) {
-    DeviceArray<tc::Tile> on_device(backend, tiles.size());
-    DeviceArray<std::uint32_t> ran_on_device(backend, 1);
+    DeviceBuffer on_device(backend, tiles.size_bytes()),
+        ran_on_device(backend, sizeof(std::uint32_t));
     std::uint32_t ran = 0;
-    on_device.write(tiles);
-    ran_on_device.write({&ran, 1});
+    on_device.upload(tiles.data());
+    ran_on_device.upload(&ran);
     backend.run(kernels::TensorCoreProbe{form.type, form.unit, static_cast<int>(tiles.size()),
-                                         on_device.data(), ran_on_device.data()});
+                                         on_device.at<tc::Tile>(),
+                                         ran_on_device.at<std::uint32_t>()});
     backend.synchronize();
-    on_device.read(tiles);
-    ran_on_device.read({&ran, 1});
+    on_device.download(tiles.data());
+    ran_on_device.download(&ran);
     return ran != 0;
   };
 }
@@ -111,15 +90,33 @@ FormCheck check_form(const Form& form, const Device& device, int count) {
   return check;
 }
 
+std::string describe(const FormCheck& c) {
+  if (!c.ran) return fmt::format("{:<32} not on this device or not in this build\n", name(c.form));
+  std::string text =
+      fmt::format("{:<32} {} outputs, {} mismatches\n", name(c.form), c.outputs, c.wrong());
+  for (std::size_t i = 0; i < c.mismatches.size(); ++i)
+    if (c.mismatches[i])
+      text += fmt::format("    {:<20} {}\n", name(static_cast<tc::InputClass>(i)), c.mismatches[i]);
+  if (!c.differences.empty())
+    text += fmt::format("    this device {}\n", fmt::join(c.differences, "; it "));
+  if (c.unexplained)
+    text += fmt::format("    no known rules explain this device: {} mismatches are left\n",
+                        c.unexplained);
+  if (c.models_differ)
+    text +=
+        fmt::format("    the fast and the integer model differ in {} outputs\n", c.models_differ);
+  return text;
+}
+
 FunctionDevice functions_of(kernels::Backend& backend) {
   return [&backend](kernels::Function f, std::span<const std::uint32_t> x,
                     std::span<std::uint32_t> y) {
-    DeviceArray<std::uint32_t> arguments(backend, x.size()), results(backend, y.size());
-    arguments.write(x);
-    backend.run(kernels::FunctionProbe{f, static_cast<std::uint32_t>(x.size()), arguments.data(),
-                                       results.data()});
+    DeviceBuffer arguments(backend, x.size_bytes()), results(backend, y.size_bytes());
+    arguments.upload(x.data());
+    backend.run(kernels::FunctionProbe{f, static_cast<std::uint32_t>(x.size()),
+                                       arguments.at<std::uint32_t>(), results.at<std::uint32_t>()});
     backend.synchronize();
-    results.read(y);
+    results.download(y.data());
   };
 }
 

@@ -43,6 +43,9 @@ Device device_of(kernels::Backend& backend);
 // 128 outputs a tile; `tiles` is a multiple of 4.
 FormCheck check_form(const Form& form, const Device& device, int tiles);
 
+// In words for a person: a line, and what is wrong below it.
+std::string describe(const FormCheck& check);
+
 struct FunctionCheck {
   std::string name;
   std::int64_t inputs = 0, mismatches = 0;

@@ -29,7 +29,8 @@ const CaseLine kLines[] = {
      "T=200,HV=2,state0=random,cuts=1+17+81 T=90,in=f32,cuts=64"},
     {"kda.prefill", "sequential cp3", "reference production", "gaussian", "T=100,in=f32"},
     {"kda.prefill", "cp3",
-     "reference+summary.chain=bf16x3 reference+merge.dot=tf32rna reference+handoff=bf16 "
+     "tf32x3 reference+summary.chain=diag_tf32x3 reference+summary.chain=bf16x3 "
+     "reference+merge.dot=tf32rna reference+handoff=bf16 "
      "reference+h.store=fp16 reference+w.dot=bf16 reference+state=bf16 production+inverse=tf32",
      "gaussian needle", "T=100"},
     {"kda.core", "sequential cp3 decode replay@8", "reference production",
@@ -67,9 +68,9 @@ std::vector<Case> digest_spread() {
     const std::string stage = c.stage + " ";
     bool new_to_us = false;
     for (const std::string& what :
-         {c.schedule.text(), c.plan.text(),
-          fmt::format("{} {}", static_cast<int>(c.schedule.kind), c.plan.text()),
-          fmt::format("K={} V={}", s.K, s.V), fmt::format("in {}", static_cast<int>(s.in)),
+         {c.schedule.text(), fmt::format("{} {}", static_cast<int>(c.schedule.kind), c.plan.text()),
+          // What kernels are built or chosen for.
+          fmt::format("{} {} {} {}", c.plan.text(), s.K, s.V, static_cast<int>(s.in)),
           fmt::format("gate {}", static_cast<int>(s.gate)), fmt::format("grouped {}", s.H < s.HV)})
       new_to_us |= seen.insert(stage + what).second;
     if (new_to_us) kept.push_back(c);

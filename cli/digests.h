@@ -13,9 +13,9 @@ namespace numgate {
 // values, 1 to 64 heads.
 std::vector<Case> digest_cases();
 
-// Of those, few that together have every stage, schedule and plan, every named plan under every
-// kind of schedule, and every key of a shape; at most 8 heads. For tools under which kernels are
-// slow.
+// Of those, few that together have every stage, schedule and plan, every plan under every kind of
+// schedule and with every width and element type; at most 8 heads. For tools under which kernels
+// are slow.
 std::vector<Case> digest_spread();
 
 // 64-bit FNV-1a of the case's outputs (names and bytes, in order), in hexadecimal.

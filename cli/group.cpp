@@ -62,6 +62,7 @@ const Truth& Group::truth() {
   if (!truth_) {
     TruthOptions o;
     o.keep_low = options_.keep_low;
+    o.device = options_.oracle == "cuda" ? TruthDevice::cuda : TruthDevice::cpu;
     o.progress = [&](double f) { options_.progress("truth", f); };
     const TensorMap& in = inputs();
     const Stopwatch watch(timing_.truth);

@@ -8,6 +8,7 @@
 #include "cli/digests.h"
 #include "cli/doctor.h"
 #include "cli/machine.h"
+#include "cli/oracle.h"
 #include "cli/single_case.h"
 #include "core/errors.h"
 #include "core/plan.h"
@@ -271,13 +272,28 @@ ExitCode main_of(int argc, char** argv) {
     write_file_atomically(study_out, json.dump(1) + "\n");
   });
 
-  std::string doctor_backend = "cpu", doctor_out;
+  DoctorOptions doctor_options;
   auto* doctor_command =
       app.add_subcommand("doctor", "Say what this machine can run, and check it");
-  doctor_command->add_option("--backend", doctor_backend, "The one to check, cpu or cuda")
+  doctor_command->add_option("--backend", doctor_options.backend,
+                             "The one to check: cpu or cuda; cuda where there is one");
+  doctor_command->add_option("--out", doctor_options.out, "File to write");
+  doctor_command->callback([&] { code = doctor(doctor_options); });
+
+  OracleOptions oracle;
+  oracle.command = campaign.command;
+  auto* oracle_command =
+      app.add_subcommand("oracle", "Measure and check the double-double truth of a whole layer");
+  oracle_command->add_option("--backend", oracle.backend, "cpu or cuda")->capture_default_str();
+  oracle_command->add_option("--family", oracle.family)->capture_default_str();
+  oracle_command->add_option("--T", oracle.tokens, "Tokens")->capture_default_str();
+  oracle_command->add_option("--heads", oracle.heads, "Heads")->capture_default_str();
+  oracle_command
+      ->add_option("--period", oracle.period, "Generate so many tokens and repeat them; 0: all")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24))
       ->capture_default_str();
-  doctor_command->add_option("--out", doctor_out, "File to write the record to");
-  doctor_command->callback([&] { code = doctor(doctor_backend, doctor_out); });
+  oracle_command->add_option("--out", oracle.out, "File to write");
+  oracle_command->callback([&] { run_oracle(oracle); });
 
   try {
     app.parse(argc, argv);

@@ -164,6 +164,7 @@ std::vector<double> shadow_rms(const OutputLayout& layout, std::int64_t rows,
 std::int64_t differing_elements(const Tensor& a, const Tensor& b) {
   const std::size_t n = size_of(a.dtype);
   std::int64_t differing = 0;
+#pragma omp parallel for reduction(+ : differing)
   for (std::size_t at = 0; at < a.bytes.size(); at += n)
     differing += std::memcmp(a.bytes.data() + at, b.bytes.data() + at, n) != 0;
   return differing;

@@ -23,6 +23,7 @@ struct Session {
     check_family(c);
     if (o.target_context > 0) policy.target_context = o.target_context;
     GroupOptions options;
+    options.oracle = o.backend;
     options.keep_low = keep_low;
     options.progress = [this, id = c.id()](const std::string& step, double f) {
       progress.update(0, 1, id, step, f);

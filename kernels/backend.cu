@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <new>
 
 #include "kernels/driver_version.h"
@@ -18,6 +19,11 @@ void* take(std::size_t bytes) {
   void* p = nullptr;
   simt::check("allocate", cudaMalloc(&p, bytes));
   return p;
+}
+std::size_t free_memory() {
+  std::size_t free = 0, total = 0;
+  simt::check("memory", cudaMemGetInfo(&free, &total));
+  return free - free / 32;  // what the allocator loses to its own pieces
 }
 void give(void* p) { cudaFree(p); }
 void move(void* to, const void* from, std::size_t bytes) {
@@ -48,6 +54,7 @@ void* take(std::size_t bytes) {
   if (!p) throw std::bad_alloc();
   return p;
 }
+std::size_t free_memory() { return std::numeric_limits<std::size_t>::max(); }  // it pages
 void give(void* p) { std::free(p); }
 void move(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
 void set(void* p, int byte, std::size_t bytes) { std::memset(p, byte, bytes); }
@@ -63,6 +70,7 @@ class DeviceBackend final : public Backend {
   std::string device() const override { return device_name(); }
   std::string driver() const override { return driver_version(); }
   std::string toolkit() const override { return compiler_version(); }
+  std::size_t available() const override { return free_memory(); }
   void* allocate(std::size_t bytes) override { return take(bytes); }
   void release(void* p) override { give(p); }
   void copy_in(void* device, const void* host, std::size_t bytes) override {

@@ -19,6 +19,7 @@ class Backend {
   virtual std::string driver() const = 0;
   virtual std::string toolkit() const = 0;  // what compiled them
 
+  virtual std::size_t available() const = 0;  // bytes of memory that are free
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void release(void* p) = 0;
   virtual void copy_in(void* device, const void* host, std::size_t bytes) = 0;

@@ -117,13 +117,25 @@ NUMGATE_ELEMENTARY float log1p_tail(float t) {
   return fmaf(-0.5f, s, fmaf(-0.5f, s_low, s * t * q));
 }
 
+// 1 / d to nearest, 1 <= d <= 2. On the GPU one Newton step on the hardware's seed, without the
+// branch of a division; the doctor compares it with the CPU's division.
+NUMGATE_ELEMENTARY float reciprocal(float d) {
+#if defined(__CUDA_ARCH__)
+  float seed;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(seed) : "f"(d));
+  return fmaf(fmaf(-d, seed, 1.0f), seed, seed);
+#else
+  return 1.0f / d;
+#endif
+}
+
 // (x + x_low) / (1 + e), 0 <= e <= 1; the residual makes the roundings of 1 + e and 1 / d good.
 NUMGATE_ELEMENTARY float over_one_plus(float x, float x_low, float e) {
   const float d = 1.0f + e;
   const float d_low = e - (d - 1.0f);
-  const float reciprocal = 1.0f / d;
-  const float q = x * reciprocal;
-  return fmaf(fmaf(-q, d, x) + fmaf(-q, d_low, x_low), reciprocal, q);
+  const float r = reciprocal(d);
+  const float q = x * r;
+  return fmaf(fmaf(-q, d, x) + fmaf(-q, d_low, x_low), r, q);
 }
 
 // The exponent e for which 2/3 <= m 2^-e < 4/3, times 2^23.
@@ -131,33 +143,54 @@ NUMGATE_ELEMENTARY uint32_t exponent_bits(float m) { return (bits(m) - 0x3f2aaaa
 
 }  // namespace detail
 
-// Kernels spend their time here: where the result is a normal number, a short path.
-NUMGATE_ELEMENTARY float exp2(float x) {
-  if (!(x > -125.5f && x < 127.5f)) return detail::exp2_of_any(x);
+namespace detail {
+
+// 2^x where |x| < 125.5, and anything elsewhere: degree 6 on |f| <= 1/2.
+NUMGATE_ELEMENTARY float exp2_inside(float x) {
   const float shifted = x + 0x1.8p23f;
   const float f = x - (shifted - 0x1.8p23f);
-  // 2^f, degree 6 on |f| <= 1/2.
   float q = 0x1.408fa4p-13f;
   q = fmaf(q, f, 0x1.5f037ap-10f);
   q = fmaf(q, f, 0x1.3b2f2ap-7f);
   q = fmaf(q, f, 0x1.c6af8ap-5f);
   q = fmaf(q, f, 0x1.ebfbdap-3f);
   q = fmaf(q, f, 0x1.62e430p-1f);
-  return detail::scale_normal(fmaf(q, f, 1.0f), shifted);
+  return scale_normal(fmaf(q, f, 1.0f), shifted);
 }
 
-NUMGATE_ELEMENTARY float exp(float x) {
-  if (!(x > -87.0f && x < 88.0f)) return detail::exp_of_any(x);
-  const float shifted = fmaf(x, 0x1.715476p0f, 0x1.8p23f);
-  const float n = shifted - 0x1.8p23f;
+}  // namespace detail
+
+// Kernels spend their time here: where the result is a normal number, a short path.
+NUMGATE_ELEMENTARY float exp2(float x) {
+  return detail::magnitude(x) < 125.5f ? detail::exp2_inside(x) : detail::exp2_of_any(x);
+}
+
+// 2^x of a decay, x < 125.5: zero below 2^-125.5, where a product with it no longer counts.
+NUMGATE_ELEMENTARY float exp2_flushed(float x) {
+  return x <= -125.5f ? 0.0f : detail::exp2_inside(x);
+}
+
+namespace detail {
+
+// 2^power e^x where that is a normal number: degree 6 on |r| < 0.3467.
+template <int power>
+NUMGATE_ELEMENTARY float exp_inside(float x) {
+  constexpr float kShift = 0x1.8p23f + power;
+  const float shifted = fmaf(x, 0x1.715476p0f, kShift);
+  const float n = shifted - kShift;
   const float r = fmaf(n, 0x1.05c610p-29f, fmaf(n, -0x1.62e430p-1f, x));
-  // e^r, degree 6 on |r| < 0.3467.
   float q = 0x1.694cd2p-10f;
   q = fmaf(q, r, 0x1.123988p-7f);
   q = fmaf(q, r, 0x1.555a26p-5f);
   q = fmaf(q, r, 0x1.555492p-3f);
   q = fmaf(q, r, 0x1.fffffap-2f);
-  return detail::scale_normal(1.0f + fmaf(q, r * r, r), shifted);
+  return scale_normal(1.0f + fmaf(q, r * r, r), shifted);
+}
+
+}  // namespace detail
+
+NUMGATE_ELEMENTARY float exp(float x) {
+  return detail::magnitude(x) < 87.0f ? detail::exp_inside<0>(x) : detail::exp_of_any(x);
 }
 
 NUMGATE_ELEMENTARY float log2(float x) {
@@ -194,10 +227,13 @@ NUMGATE_ELEMENTARY float log1p(float x) {
   return head + ((t - (head - h)) + (low + detail::log1p_tail(t)));
 }
 
+// Without branches, for the gates' sake: e^-|x| is formed times 2^64, so that only the last product
+// meets subnormals.
 NUMGATE_ELEMENTARY float sigmoid(float x) {
-  if (x != x) return detail::nan();
-  const float e = elementary::exp(-detail::magnitude(x));
-  return detail::over_one_plus(x < 0.0f ? e : 1.0f, 0.0f, e);
+  const float magnitude = detail::magnitude(x);
+  const float e = detail::exp_inside<64>(magnitude < 104.0f ? -magnitude : -104.0f) * 0x1p-64f;
+  const float y = detail::over_one_plus(x < 0.0f ? e : 1.0f, 0.0f, e);
+  return x != x ? detail::nan() : y;
 }
 
 // log(1 + e^x) = max(x, 0) + log1p(e^-|x|)

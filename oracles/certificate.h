@@ -12,7 +12,11 @@
 //   <= 256.
 // Underflow adds at most (K + 8) 2^-1072 of absolute error a column and token, 2^-1056 in all.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+
+#include "oracles/scalars/host_device.h"
 
 namespace numgate {
 
@@ -32,23 +36,40 @@ struct TokenNorms {
 class NormBound {
  public:
   // From an exact state of this norm.
-  explicit NormBound(double state_norm = 0) : state_(state_norm) {}
+  NUMGATE_HOST_DEVICE explicit NormBound(double state_norm = 0)
+      : state_(state_norm), largest_(state_norm) {}
 
-  void step(const TokenNorms& t);
+  NUMGATE_HOST_DEVICE void step(const TokenNorms& t) {
+    const double write = std::abs(t.beta) * t.khat, square = write * t.khat;
+    const double decay =
+        std::max(1.0, std::abs(1.0 - t.beta * t.khat * t.khat)) * t.alpha * (1.0 + 0x1p-50);
+    const double local = (1.0 + square) * std::max(1.0, t.alpha) * state_ + write * t.v;
+    error_ = decay * error_ + kLocalError * local + 0x1p-1056;
+    state_ = decay * state_ + write * t.v;
+    largest_ = std::max(largest_, state_);
+  }
   // Replaces the bound on the state's norm by a computed norm, where that is smaller.
-  void tighten(double computed_norm);
+  NUMGATE_HOST_DEVICE void tighten(double computed_norm) {
+    state_ = std::min(state_, computed_norm * kSlack + error_);
+  }
 
-  double state() const { return state_; }
-  double state_radius() const { return error_ * kSlack + kSmallestRadius; }
+  NUMGATE_HOST_DEVICE double state() const { return state_; }
+  // The largest bound of the state's norm so far.
+  NUMGATE_HOST_DEVICE double largest() const { return largest_; }
+  NUMGATE_HOST_DEVICE double state_radius() const { return error_ * kSlack + kSmallestRadius; }
   // Of each element of o, after the step.
-  double output_radius(const TokenNorms& t) const;
+  NUMGATE_HOST_DEVICE double output_radius(const TokenNorms& t) const {
+    return t.qhat * (error_ + kLocalError * state_) * kSlack + kSmallestRadius;
+  }
 
  private:
   // The bounds are themselves computed in double: 2^24 steps of a few rounding errors stay within
   // 2^-20.
   static constexpr double kSlack = 1.0 + 0x1p-20;
-  double state_ = 0, error_ = 0;
+  double state_ = 0, error_ = 0, largest_ = 0;
 };
+// A state's norm is computed, and its bound tightened, after so many tokens of a sequence.
+inline constexpr std::int64_t kTightenTokens = 32;
 
 // Radius of S' = M S + B from that of S; M_spectral bounds the 2-norm of M, the other norms are
 // Frobenius norms.

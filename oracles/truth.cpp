@@ -1,6 +1,8 @@
 #include "oracles/truth.h"
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
 
 #include "core/errors.h"
 #include "core/stage.h"
@@ -148,6 +150,68 @@ struct ShortConv {
   }
 };
 
+// One walk over the case's inputs; fills o (where not null) and state.
+void walk(const Case& c, const TensorMap& inputs, bool value, RecurrenceRun run, TruthTensor* o,
+          TruthTensor& state, const TruthOptions& options,
+          const std::function<void(double)>& progress, AuditResult& audit) {
+  const Shape& shape = c.shape;
+  run.stage = {shape, c.stage == "kda.prefill", o != nullptr, value, value ? shape.V : shape.K};
+  // Not owned: the inputs outlive the run.
+  run.inputs = [all = std::shared_ptr<const TensorMap>(&inputs, [](auto*) {})](Segment) {
+    return InputSlab{all, 0};
+  };
+  const std::int64_t rows = shape.HV, row = shape.HV * run.stage.columns;
+  if (o)
+    run.output = [=](RecurrenceEngine& popped, Segment tokens) {
+      popped.outputs(o->hi.data() + tokens.begin * row,
+                     o->lo.empty() ? nullptr : o->lo.data() + tokens.begin * row,
+                     o->radius.data() + tokens.begin * rows);
+    };
+  run.state = [&](std::int64_t n, const FinalState& last) {
+    std::copy(last.hi.begin(), last.hi.end(), state.hi.begin() + n * row * shape.K);
+    if (!state.lo.empty())
+      std::copy(last.lo.begin(), last.lo.end(), state.lo.begin() + n * row * shape.K);
+    for (std::int64_t i = 0; i < rows * shape.K; ++i)
+      state.radius[static_cast<std::size_t>(n * rows * shape.K + i)] =
+          last.radius[static_cast<std::size_t>(i / shape.K)];
+  };
+  const auto longest =
+      std::max_element(run.sequences.begin(), run.sequences.end(),
+                       [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  const auto engine = options.device == TruthDevice::cuda
+                          ? make_cuda_engine(run.stage, longest->size())
+                          : make_cpu_engine(run.stage, options.threads);
+  run_recurrence(*engine, run, options, progress, audit);
+}
+
+// kda.prefill and kda.core.
+void recurrence(const Case& c, const TensorMap& inputs, const TruthOptions& options, TruthTensor& o,
+                TruthTensor& state, AuditResult& audit) {
+  RecurrenceRun run{.stage = {}, .sequences = c.shape.sequence_segments(), .inputs = {}};
+  if (inputs.contains("state0"))
+    run.state0 = [&state0 = inputs.at("state0"), s = c.shape](std::int64_t n, std::int64_t h,
+                                                              std::int64_t d, std::int64_t column) {
+      return state0.at(((n * s.HV + h) * s.K + d) * s.V + column);
+    };
+  walk(c, inputs, true, run, &o, state, options, options.progress, audit);
+}
+
+// kda.summary: B from zero with the values, M from the identity without.
+void summary(const Case& c, const TensorMap& inputs, const TruthOptions& options, TruthTensor& M,
+             TruthTensor& B, AuditResult& audit) {
+  const auto half = [&](double done) {
+    return [&options, done](double f) {
+      if (options.progress) options.progress(done + f / 2);
+    };
+  };
+  RecurrenceRun run{.stage = {}, .sequences = {{0, c.shape.T}}, .inputs = {}};
+  walk(c, inputs, true, run, nullptr, B, options, half(0), audit);
+  run.state0 = [](auto, auto, std::int64_t d, std::int64_t column) {
+    return d == column ? 1.0 : 0.0;
+  };
+  walk(c, inputs, false, run, nullptr, M, options, half(0.5), audit);
+}
+
 }  // namespace
 
 Truth compute_truth(const Case& c, const TensorMap& inputs, const TruthOptions& options) {
@@ -183,36 +247,10 @@ Truth compute_truth(const Case& c, const TensorMap& inputs, const TruthOptions& 
   } else {
     if (shape.K % kLanes != 0 || shape.V % kLanes != 0)
       throw UsageError("K,V", shape.text(), "must be multiples of 8");
-    const std::int64_t K = shape.K, V = shape.V, HV = shape.HV;
-    RecurrenceRun run{.source = {shape, inputs, c.stage == "kda.prefill"},
-                      .sequences = shape.sequence_segments()};
-    run.v = &inputs.at("v");
-    run.columns = V;
-    if (c.stage == "kda.summary") {
-      run.sequences = {{0, shape.T}};
-      run.state = &output("B");
-      const auto half = [&](double done) {
-        return [&options, done](double f) {
-          if (options.progress) options.progress(done + f / 2);
-        };
-      };
-      run_recurrence(run, options, half(0), truth.audit);
-      run.v = nullptr;
-      run.columns = K;
-      run.state = &output("M");
-      run.state0 = [](auto, auto, std::int64_t d, std::int64_t column) {
-        return d == column ? 1.0 : 0.0;
-      };
-      run_recurrence(run, options, half(0.5), truth.audit);
-    } else {
-      if (state0)
-        run.state0 = [=](std::int64_t n, std::int64_t h, std::int64_t d, std::int64_t column) {
-          return state0->at(((n * HV + h) * K + d) * V + column);
-        };
-      run.o = &output("o");
-      run.state = &output("state");
-      run_recurrence(run, options, options.progress, truth.audit);
-    }
+    if (c.stage == "kda.summary")
+      summary(c, inputs, options, output("M"), output("B"), truth.audit);
+    else
+      recurrence(c, inputs, options, output("o"), output("state"), truth.audit);
   }
   truth.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return truth;

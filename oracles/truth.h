@@ -32,9 +32,14 @@ struct AuditResult {
   // operand itself where an operand is audited); -infinity where all agree exactly.
   double worst_log2 = -std::numeric_limits<double>::infinity();
   std::string worst_where;
+  double seconds = 0;  // of the column that took longest, on its own thread
 };
 
+// Who reads the recurrence; scalar stages and kda.merge are read on the CPU.
+enum class TruthDevice : std::uint8_t { cpu, cuda };
+
 struct TruthOptions {
+  TruthDevice device = TruthDevice::cpu;
   bool keep_low = false;
   int audit_columns =
       1;  // state columns a value head, spread over the heads; at most kMaxAuditColumns in all
@@ -53,9 +58,10 @@ struct Truth {
 // Truth of the case's stage. Of the case only stage and shape count: schedule, plan and family do
 // not change what is right. Inputs by the names and shapes of core/stage.h; `state0` and
 // `conv_state0` may be left out where they are zero. Cuts reset the recurrence and the convolution
-// at every packed sequence. Memory: the outputs plus a few MiB a head, whatever T. Raises
-// UsageError: unknown stage, an input missing or of another shape. OracleError: the audit disagrees
-// by more than 2^-80 of the largest norm so far (plus 2^-960), see oracles/audit.h.
+// at every packed sequence. Memory: the outputs plus a few MiB a head, whatever T; on cuda at most
+// 4 GiB of the device and 0.6 GiB of the host besides. Raises UsageError: unknown stage, an input
+// missing or of another shape, no CUDA where it is asked for. OracleError: the audit disagrees by
+// more than 2^-80 of the largest norm so far (plus 2^-960), see oracles/audit.h; CUDA fails.
 Truth compute_truth(const Case& c, const TensorMap& inputs, const TruthOptions& options = {});
 
 }  // namespace numgate

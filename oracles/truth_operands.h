@@ -6,8 +6,8 @@
 
 #include "core/case_id.h"
 #include "core/tensor.h"
-#include "oracles/certificate.h"
 #include "oracles/definitions/kda_scalar_stages.h"
+#include "oracles/operand_tile.h"
 #include "oracles/scalars/multiprecision.h"
 
 namespace numgate {
@@ -49,6 +49,7 @@ struct OperandSource {
   const Shape& shape;
   const TensorMap& inputs;
   bool raw;
+  std::int64_t first = 0;  // the token at which the tensors begin
 
   bool has_query() const { return raw || inputs.contains("qhat"); }
 
@@ -62,6 +63,7 @@ void OperandSource::prepare(std::int64_t head, std::int64_t t, int count,
                             Operands<Real>& out) const {
   using std::exp;
   const std::int64_t K = shape.K, H = shape.H, HV = shape.HV, key_head = head / (HV / H);
+  t -= first;
   const auto row = [&](const char* name, std::int64_t heads, std::int64_t h, std::vector<Real>& x) {
     const Tensor& tensor = inputs.at(name);
     x.resize(static_cast<std::size_t>(K));
@@ -74,34 +76,14 @@ void OperandSource::prepare(std::int64_t head, std::int64_t t, int count,
   row(raw ? "g_raw" : "g", HV, head, out.alpha);
   out.beta = load<Real>(inputs.at(raw ? "beta_raw" : "beta"), t * HV + head, HV, count);
   if (raw) {
-    definition::l2_norm(K, out.khat.data(), out.khat.data());
-    definition::l2_norm(K, out.qhat.data(), out.qhat.data());
-    const Real scale = definition::query_scale<Real>(K);
-    for (Real& q : out.qhat) q *= scale;
-    out.beta = definition::beta(out.beta);
-    const Real rate = exp(Real(inputs.at("A_log").at(head)));
-    for (std::int64_t d = 0; d < K; ++d) {
-      Real& g = out.alpha[static_cast<std::size_t>(d)];
-      const Real bias(inputs.at("dt_bias").at(head * K + d));
-      g = shape.gate == Gate::bounded ? definition::bounded_gate(g, rate, bias)
-                                      : definition::plain_gate(g, rate, bias);
-    }
+    std::vector<Real> bias;
+    for (std::int64_t d = 0; d < K; ++d)
+      bias.push_back(Real(inputs.at("dt_bias").at(head * K + d)));
+    definition::kda_operands(definition::Alone{}, K, shape.gate == Gate::bounded,
+                             exp(Real(inputs.at("A_log").at(head))), bias.data(), out.khat.data(),
+                             out.qhat.data(), out.alpha.data(), out.beta);
   }
   for (Real& a : out.alpha) a = exp(a);
 }
-
-// Operands of one head at a few tokens, in double-double, with the norms that the certificate
-// needs.
-struct OperandTile {
-  std::int64_t K = 0;
-  std::vector<DD> alpha, khat, qhat;  // [token, K]
-  std::vector<DD> beta;               // [token]
-  std::vector<TokenNorms> norms;      // [token]; v is left at 0
-
-  OperandTile(std::int64_t K, std::int64_t tokens);
-  // Fills tokens [at, at + count), count <= kLanes, from token t of the source.
-  void fill(const OperandSource& source, std::int64_t head, std::int64_t t, std::int64_t at,
-            int count);
-};
 
 }  // namespace numgate

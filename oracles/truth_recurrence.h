@@ -1,30 +1,34 @@
-// The KDA recurrence streamed over tokens: double-double truth, its certificate and its audit in
-// one walk.
+// The KDA recurrence streamed over slabs of tokens through an engine: double-double truth, its
+// certificate, and its audit on threads beside it.
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <limits>
 
 #include "oracles/audit.h"
 #include "oracles/truth.h"
-#include "oracles/truth_operands.h"
+#include "oracles/truth_engine.h"
 
 namespace numgate {
 
 struct RecurrenceRun {
-  OperandSource source;
+  RecurrenceStage stage;
   std::vector<Segment> sequences;  // each starts from state0
-  std::int64_t columns = 0;        // of the state, a multiple of kLanes
-  const Tensor* v = nullptr;       // [T, HV, columns]; null: zero
+  // Inputs that cover the tokens; called once a slab, in order.
+  std::function<InputSlab(Segment tokens)> inputs;
   std::function<double(std::int64_t sequence, std::int64_t head, std::int64_t d,
                        std::int64_t column)>
-      state0 = {};
-  TruthTensor* o = nullptr;      // [T, HV, columns]; null: not computed
-  TruthTensor* state = nullptr;  // [sequences, HV, K, columns]
+      state0 = {};  // null: zero
+  // Called with each slab, in order, and with each sequence's state. Both may be null.
+  std::function<void(RecurrenceEngine& popped, Segment tokens)> output = {};
+  std::function<void(std::int64_t sequence, const FinalState&)> state = {};
+  // Slabs that may wait for the audit, which holds on to their inputs, before the walk waits too.
+  std::size_t audit_backlog = 64;
 };
 
-// Fills o and state, allocated by the caller (lo where it is to be kept), and adds to `audit`.
-// `progress` is called with the fraction done. Raises OracleError as soon as a tile's audit fails.
-void run_recurrence(const RecurrenceRun& run, const TruthOptions& options,
+// Adds to `audit`; `progress` is called with the fraction of tokens walked. options: audit_columns.
+// Raises OracleError once an audit has failed.
+void run_recurrence(RecurrenceEngine& engine, const RecurrenceRun& run, const TruthOptions& options,
                     const std::function<void(double)>& progress, AuditResult& audit);
 
 }  // namespace numgate

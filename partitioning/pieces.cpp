@@ -6,14 +6,6 @@ namespace numgate {
 
 using namespace kernels;
 
-namespace {
-
-// Tokens whose chunk operands are in memory at a time. A multiple of the chunk, so cutting here
-// changes no bit.
-constexpr std::int64_t kSlab = 16384;
-
-}  // namespace
-
 Recurrence::Recurrence(DeviceCase& device) : device_(device), shape_(device.c.shape) {}
 
 std::size_t Recurrence::state_elements() const {

@@ -7,6 +7,10 @@
 
 namespace numgate {
 
+// Tokens of a sequence whose chunk operands are in memory at a time. A multiple of the chunk, so
+// cutting here changes no bit.
+inline constexpr std::int64_t kSlab = 16384;
+
 class Recurrence {
  public:
   explicit Recurrence(DeviceCase& device);

@@ -1,10 +1,14 @@
 #include "partitioning/run.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "core/errors.h"
 #include "kernels/formats/formats.h"
 #include "kernels/simt/cpu_runtime.h"
 #include "partitioning/convolution.h"
 #include "partitioning/device_case.h"
+#include "partitioning/device_memory.h"
 #include "partitioning/recurrence.h"
 #include "partitioning/shards.h"
 
@@ -69,6 +73,7 @@ void check_cast(const Case& c, Observation& seen) {
   const float* o = seen.outputs.at("o").as<float>();
   const Tensor& t = cast->second;
   std::int64_t wrong = 0;
+#pragma omp parallel for reduction(+ : wrong)
   for (std::int64_t i = 0; i < t.size(); ++i) {
     const bool narrow = store_bytes(format) == 2;
     if (narrow != (t.dtype == Dtype::bf16)) {
@@ -98,8 +103,9 @@ Observation run_whole(const Case& c, const TensorMap& inputs, Backend& backend,
   return seen;
 }
 
-// The axis of a tensor that tensor parallelism cuts: its heads, or the channels of the convolution.
-std::size_t head_axis(std::string_view shape, bool one_sequence) {
+// The axis along which heads are cut, or the channels of the convolution; none for what heads
+// share.
+std::optional<std::size_t> head_axis(std::string_view shape, bool one_sequence) {
   std::size_t axis = 0;
   for (std::size_t begin = 0; begin < shape.size(); ++axis) {
     const std::size_t end = std::min(shape.find(' ', begin), shape.size());
@@ -108,33 +114,36 @@ std::size_t head_axis(std::string_view shape, bool one_sequence) {
     if (key == "H" || key == "HV" || key == "C") return axis;
     if (key == "N" && one_sequence) --axis;
   }
-  throw std::logic_error("no head axis");
+  return std::nullopt;
 }
 
-// Heads are independent: each rank is given its own and runs them as a case of its own.
-Observation run_tensor_parallel(const Case& c, const TensorMap& inputs, Backend& backend,
-                                const RunOptions& options) {
-  const std::int64_t ranks = c.schedule.parameter;
+// Heads are independent: each group of them runs as a case of its own, under tp as the share of a
+// rank.
+Observation run_by_heads(const Case& c, const TensorMap& inputs, Backend& backend,
+                         const RunOptions& options, std::int64_t groups) {
   const bool one_sequence = c.shape.sequences() == 1;
   Case part = c;
-  part.schedule = {};
-  part.shape.H /= ranks, part.shape.HV /= ranks;
+  if (c.schedule.kind == ScheduleKind::tp) part.schedule = {};
+  part.shape.H /= groups, part.shape.HV /= groups;
+  std::vector<TensorSpec> outputs = stage(c.stage).outputs;
+  if (part.schedule.kind == ScheduleKind::cp && c.stage != "kda.conv")
+    outputs.push_back({"fold", "N HV K V", "f32"});
   Observation seen;
-  for (const auto& spec : stage(c.stage).outputs)
+  for (const auto& spec : outputs)
     seen.outputs.emplace(spec.name,
                          Tensor(tensor_dtype(spec, c.shape), tensor_shape(spec, c.shape)));
-  for (std::int64_t r = 0; r < ranks; ++r) {
+  for (std::int64_t r = 0; r < groups; ++r) {
     TensorMap share;
     for (const auto& spec : stage(c.stage).inputs) {
-      const std::size_t axis = head_axis(spec.shape, one_sequence);
+      const auto axis = head_axis(spec.shape, one_sequence);
       const Tensor& whole = inputs.at(std::string(spec.name));
-      const std::int64_t width = whole.shape[axis] / ranks;
-      share.emplace(spec.name, slice(whole, axis, r * width, (r + 1) * width));
+      const std::int64_t width = axis ? whole.shape[*axis] / groups : 0;
+      share.emplace(spec.name, axis ? slice(whole, *axis, r * width, (r + 1) * width) : whole);
     }
     Observation own = run_whole(part, share, backend, options);
-    for (const auto& spec : stage(c.stage).outputs) {
+    for (const auto& spec : outputs) {
       const Tensor& piece = own.outputs.at(std::string(spec.name));
-      const std::size_t axis = head_axis(spec.shape, one_sequence);
+      const std::size_t axis = head_axis(spec.shape, one_sequence).value();
       place(seen.outputs.at(std::string(spec.name)), piece, axis, r * piece.shape[axis]);
     }
     seen.failures.insert(seen.failures.end(), own.failures.begin(), own.failures.end());
@@ -147,8 +156,14 @@ Observation run_tensor_parallel(const Case& c, const TensorMap& inputs, Backend&
 Observation run_case(const Case& c, const TensorMap& inputs, Backend& backend,
                      const RunOptions& options) {
   simt::set_schedule_seed(options.schedule_seed);
-  return c.schedule.kind == ScheduleKind::tp ? run_tensor_parallel(c, inputs, backend, options)
-                                             : run_whole(c, inputs, backend, options);
+  std::int64_t groups = c.schedule.kind == ScheduleKind::tp ? c.schedule.parameter : 1;
+  try {
+    groups = std::max({groups, options.head_groups, head_groups(c, backend)});
+    return groups > 1 ? run_by_heads(c, inputs, backend, options, groups)
+                      : run_whole(c, inputs, backend, options);
+  } catch (const KernelError& e) {
+    throw KernelError(c.id() + ": " + e.what());
+  }
 }
 
 }  // namespace numgate

@@ -1,8 +1,13 @@
+#include <set>
+
 #include "property_tests/case_table.h"
 #include "property_tests/profiles.h"
 
 namespace numgate {
 namespace {
+
+constexpr const char* kTf32Chain =
+    "the context-parallel chain and merge run in TF32, and the error grows";
 
 struct ControlLine {
   const char *id, *rules, *why;
@@ -11,8 +16,10 @@ struct ControlLine {
 Profile make(std::string name, std::string what, const std::string& ladder,
              const std::vector<CaseLine>& lines, const std::vector<ControlLine>& controls) {
   Profile p{std::move(name), std::move(what), {}, {}, words(ladder)};
+  std::set<std::string> known;  // what two lines name is one case
   for (const auto& line : lines)
-    for (Case& c : expand(line, kProfileSeed)) p.cases.push_back(std::move(c));
+    for (Case& c : expand(line, kProfileSeed))
+      if (known.insert(c.id()).second) p.cases.push_back(std::move(c));
   for (const auto& control : controls)
     p.controls.push_back({parse_case(control.id), words(control.rules), control.why});
   return p;
@@ -95,6 +102,10 @@ Profile quick() {
           // The same, owned up to: the contract holds, but the schedule costs more than rounding.
           {"kda.prefill/cp8/tf32/needle/T=4096,K=128/seed=42", "equivalence accuracy",
            "TF32 declared as it runs: the cut costs more than rounding"},
+          // What FLA's fix does, where a decay in fp32 is declared.
+          {"kda.prefill/cp8/reference+summary.chain=diag_tf32x3:reference+summary.chain=tf32x3/"
+           "needle/T=1024/seed=42",
+           "contract equivalence", "the decay passes through the chain's tf32x3"},
           // Single sites, where nothing else rounds coarsely.
           {"kda.prefill/cp8/reference:reference+merge.dot=tf32/needle/T=1024/seed=42", "contract",
            "one merge product in TF32"},
@@ -166,6 +177,10 @@ Profile merge() {
            "the context-parallel chain and merge run in TF32, and the error grows"},
           {"kda.prefill/cp8/tf32/needle/T=4096,K=128/seed=42", "equivalence accuracy",
            "TF32 declared as it runs: the cut costs more than rounding"},
+          {"kda.prefill/cp8/reference+summary.chain=diag_tf32x3:reference+summary.chain=tf32x3/"
+           "needle/T=4096,K=128/seed=42",
+           "contract growth equivalence accuracy",
+           "the decay passes through the chain's tf32x3, and the error grows"},
           {"kda.prefill/cp8/reference:reference+merge.dot=tf32/needle/T=4096,K=128/seed=42",
            "contract equivalence", "one merge product in TF32"},
           {"kda.prefill/cp8/reference:reference+summary.chain=tf32/needle/T=4096,K=128/seed=42",
@@ -179,54 +194,108 @@ Profile merge() {
       });
 }
 
+// One H200, in two sittings of ten minutes: `numgate run --profile release --dry-run --oracle cuda`
+// says what each cell should cost. Heads are independent, so one stands for many; a case of 64
+// shows that the schedules hold for as many.
 Profile release() {
-  const char* ladder =
-      "T=16384,H=64,K=128 T=65536,H=64,K=128 T=262144,H=64,K=128 T=1048576,H=64,K=128";
+  const char* ladder = "T=4096,K=128 T=16384,K=128 T=65536,K=128 T=262144,K=128 T=1048576,K=128";
+  const char* families =
+      "gaussian needle slow_decay mixed_decay log_sigmoid near_collinear strong_decay "
+      "outlier_channels tiny fla_cp_test alternating_sign ragged";
   return make(
-      "release", "contexts to 1,048,576 with 64 heads; meant for the GPU", ladder,
+      "release", "contexts to 1,048,576, every schedule with every family; meant for the GPU",
+      ladder,
       {
-          {"kda.prefill", "sequential cp8", "production", "needle", ladder},
-          {"kda.prefill", "cp2 cp32", "production", "needle", "T=262144,H=64,K=128"},
-          {"kda.prefill", "cp8", "production", "slow_decay mixed_decay",
-           "T=8192,H=64,K=128 T=65536,H=64,K=128"},
-          {"kda.prefill", "sequential cp8", "production",
-           "gaussian log_sigmoid near_collinear strong_decay outlier_channels tiny fla_cp_test "
-           "alternating_sign",
-           "T=262144,H=64,K=128"},
-          {"kda.prefill", "chunked@100 chunked@8192 decode replay@16 tp8 varlen resume@100000",
-           "production", "gaussian needle", "T=262144,H=64,K=128"},
-          {"kda.prefill", "sequential cp3 chunked@1000 varlen", "production", "ragged",
-           "T=65553,H=64,K=128,state0=random"},
-          {"kda.prefill", "sequential cp8", "production", "gaussian fla_cp_test",
-           "T=65536,H=32,HV=64,K=128,gate=plain"},
-          {"kda.core", "sequential cp8 decode replay@16", "reference production",
-           "exact_integers zero_beta", "T=65536,H=8,K=128,state0=random"},
-          {"kda.summary", "sequential", "production", "gaussian needle", "T=65536,H=8,K=128"},
-          {"kda.merge", "sequential", "production", "gaussian needle exact_integers",
-           "T=64,H=64,K=128,state0=random"},
+          // The ladders of contexts.
+          {"kda.prefill", "sequential cp8", "production reference", "needle", ladder},
+          {"kda.prefill", "cp8", "tf32x3", "needle", ladder},
+          {"kda.prefill", "sequential", "tf32 tf32x3", "needle",
+           "T=4096,K=128 T=16384,K=128 T=65536,K=128"},
+          // A rank's slice may not be longer than what the family remembers.
+          {"kda.prefill", "cp8", "production", "slow_decay",
+           "T=4096,K=128 T=16384,K=128 T=65536,K=128"},
+          {"kda.prefill", "cp32", "production", "slow_decay", "T=65536,K=128 T=262144,K=128"},
+          {"kda.prefill", "cp128", "production", "slow_decay", "T=1048576,K=128"},
+          {"kda.prefill", "cp2 cp32", "production", "needle",
+           "T=4096,K=128 T=16384,K=128 T=65536,K=128"},
+          // Every schedule, kind of plan and family.
+          {"kda.prefill", "sequential cp8", "production reference", families, "T=16384,K=128"},
+          {"kda.prefill", "chunked@1000 cp2 cp32 replay@16 resume@1000", "production reference",
+           families, "T=4096,K=128"},
+          {"kda.prefill", "tp8", "production reference", families, "T=4096,H=8,K=128"},
+          {"kda.prefill", "cp2 cp8 cp32", "tf32x3", families, "T=4096,K=128"},
+          {"kda.prefill", "sequential chunked@1000 cp2 cp8 cp32 replay@16 resume@1000",
+           "reference+inverse=tf32",
+           "gaussian needle slow_decay mixed_decay log_sigmoid strong_decay outlier_channels tiny "
+           "fla_cp_test alternating_sign ragged",
+           "T=4096,K=128"},
+          // Near-collinear keys amplify a narrow inverse beyond the budget: another site for them.
+          {"kda.prefill", "sequential chunked@1000 cp2 cp8 cp32 replay@16 resume@1000",
+           "reference+h.store=bf16", "near_collinear", "T=4096,K=128"},
+          {"kda.prefill", "sequential cp8",
+           "reference+w.dot=bf16 reference+h.store=fp16 reference+kv.dot=bf16 "
+           "production+inverse=tf32",
+           "needle gaussian", "T=16384,K=128"},
+          {"kda.prefill", "decode varlen", "production reference", "gaussian needle",
+           "T=4096,K=128"},
+          // Many heads, grouped values, plain gates, fp32 inputs.
+          {"kda.prefill", "sequential cp8", "production", "needle", "T=16384,H=64,K=128"},
+          {"kda.prefill", "chunked@1000", "production", "gaussian",
+           "T=16384,H=32,HV=64,K=128,gate=plain"},
+          {"kda.prefill", "cp8", "production reference", "gaussian", "T=16384,K=128,in=f32"},
+          // Prepared operands and the stages of a schedule.
+          {"kda.core", "sequential cp8 replay@16", "reference production",
+           "exact_integers zero_beta", "T=16384,H=2,K=128,state0=random"},
+          {"kda.summary", "sequential", "production reference", "gaussian needle",
+           "T=16384,H=2,K=128"},
+          {"kda.merge", "sequential", "production reference", "gaussian needle exact_integers",
+           "T=64,H=2,K=128,state0=random"},
+          // Elementwise stages.
           {"kda.l2norm", "sequential", "reference", "gaussian outlier_channels tiny near_collinear",
-           "T=65536,H=64,K=128"},
+           "T=16384,H=8,K=128"},
           {"kda.gate", "sequential", "reference", "gaussian needle log_sigmoid saturated",
-           "T=65536,H=64,K=128,gate=bounded T=65536,H=64,K=128,gate=plain"},
-          {"kda.beta", "sequential", "reference", "gaussian saturated", "T=1048576,H=64,K=128"},
+           "T=16384,H=8,K=128,gate=bounded T=16384,H=8,K=128,gate=plain"},
+          {"kda.beta", "sequential", "reference", "gaussian saturated", "T=65536,H=8"},
           {"kda.conv", "sequential cp8 chunked@1000", "reference", "gaussian outlier_channels",
-           "T=16384,H=64,K=128,state0=random"},
+           "T=16384,H=2,K=128,state0=random"},
           {"kda.out_norm", "sequential", "reference", "gaussian outlier_channels tiny saturated",
-           "T=65536,H=64,K=128"},
+           "T=16384,H=8,K=128"},
       },
       {
-          {"kda.prefill/cp8/production:tf32/needle/T=262144,H=64,K=128/seed=42",
-           "contract growth equivalence accuracy",
-           "the context-parallel chain and merge run in TF32, and the error grows"},
-          {"kda.prefill/cp8/production:tf32/needle/T=1048576,H=64,K=128/seed=42",
-           "contract growth equivalence accuracy",
-           "the context-parallel chain and merge run in TF32, and the error grows"},
-          {"kda.prefill/cp8/tf32/needle/T=65536,H=64,K=128/seed=42", "equivalence accuracy",
+          {"kda.prefill/cp8/production:tf32/needle/T=4096,K=128/seed=42",
+           "contract equivalence accuracy", kTf32Chain},
+          {"kda.prefill/cp8/production:tf32/needle/T=16384,K=128/seed=42",
+           "contract growth equivalence accuracy", kTf32Chain},
+          {"kda.prefill/cp8/production:tf32/needle/T=65536,K=128/seed=42",
+           "contract growth equivalence accuracy", kTf32Chain},
+          {"kda.prefill/cp8/production:tf32/needle/T=262144,K=128/seed=42",
+           "contract growth equivalence accuracy", kTf32Chain},
+          {"kda.prefill/cp8/production:tf32/needle/T=1048576,K=128/seed=42",
+           "contract growth equivalence accuracy", kTf32Chain},
+          {"kda.prefill/cp2/production:tf32/needle/T=65536,K=128/seed=42",
+           "contract equivalence accuracy", kTf32Chain},
+          {"kda.prefill/cp32/production:tf32/needle/T=65536,K=128/seed=42",
+           "contract equivalence accuracy", kTf32Chain},
+          {"kda.prefill/cp8/tf32/needle/T=4096,K=128/seed=42", "equivalence accuracy",
            "TF32 declared as it runs: the cut costs more than rounding"},
-          {"kda.prefill/cp8/reference:reference+merge.dot=tf32/needle/T=65536,H=8,K=128/seed=42",
+          {"kda.prefill/cp8/reference+summary.chain=diag_tf32x3:reference+summary.chain=tf32x3/"
+           "needle/T=4096,K=128/seed=42",
+           "contract growth equivalence accuracy",
+           "the decay passes through the chain's tf32x3, and the error grows"},
+          {"kda.prefill/cp8/tf32/needle/T=65536,K=128/seed=42", "equivalence accuracy",
+           "TF32 declared as it runs: the cut costs more than rounding"},
+          {"kda.prefill/cp8/reference:reference+merge.dot=tf32/needle/T=4096,K=128/seed=42",
            "contract equivalence", "one merge product in TF32"},
-          {"kda.prefill/sequential/reference:reference+state=bf16/needle/T=65536,H=8,K=128/seed=42",
+          {"kda.prefill/cp8/reference:reference+summary.chain=tf32/needle/T=4096,K=128/seed=42",
+           "contract equivalence", "the chain of a segment's map in TF32"},
+          {"kda.prefill/cp8/reference:reference+summary.chain=tf32/needle/T=16384,K=128/seed=42",
+           "contract equivalence", "the chain of a segment's map in TF32"},
+          {"kda.prefill/cp8/reference:reference+handoff=bf16/needle/T=16384,K=128/seed=42",
+           "contract equivalence", "summaries exchanged in bf16"},
+          {"kda.prefill/sequential/reference:reference+state=bf16/needle/T=16384,K=128/seed=42",
            "contract", "the carried state stored in bf16"},
+          {"kda.prefill/sequential/reference:reference+gamma=bf16/needle/T=16384,K=128/seed=42",
+           "contract", "the decay rounded to bf16"},
       });
 }
 

@@ -17,12 +17,12 @@
 namespace numgate {
 namespace {
 
-// Schedule-only sites that this schedule has.
-bool has_site(ScheduleKind kind, Site s) {
-  switch (kind) {
+// Schedule-only sites that this case has; a diagonal chain forms no Kg^T W.
+bool has_site(const Case& c, Site s) {
+  switch (c.schedule.kind) {
     case ScheduleKind::cp:
-      return s == Site::summary_kw || s == Site::summary_chain || s == Site::merge_dot ||
-             s == Site::handoff;
+      return (s == Site::summary_kw && c.plan.ran[Site::summary_chain] != Format::diag_tf32x3) ||
+             s == Site::summary_chain || s == Site::merge_dot || s == Site::handoff;
     case ScheduleKind::replay:
       return s == Site::replay_dot || s == Site::ring;
     case ScheduleKind::chunked:
@@ -40,8 +40,7 @@ std::vector<std::string> suspects(const Case& c, std::string_view rule) {
   for (const Site s : c.plan.misdeclared()) sites.emplace_back(name(s));
   if (sites.empty() && rule == "equivalence")
     for (const SiteInfo& s : kSites)
-      if (s.schedule_only && has_site(c.schedule.kind, s.site) &&
-          c.plan.ran[s.site] != Format::ieee)
+      if (s.schedule_only && has_site(c, s.site) && c.plan.ran[s.site] != Format::ieee)
         sites.emplace_back(s.name);
   return sites;
 }

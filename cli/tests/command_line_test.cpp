@@ -74,6 +74,9 @@ TEST_F(CommandLine, EveryMistakeIsOneLineThatNamesIt) {
            {"replay 'kda.prefill/cp8'", "kda.prefill/cp8"},
            {"render " + path("cut.json"), "report"},
            {"render " + path("absent"), "absent"},
+           {"oracle --backend cpu --family noodle", "noodle"},
+           {"oracle --backend tpu", "tpu"},
+           {"oracle --backend cpu --T 0", "T '0'"},
            {"frobnicate", "frobnicate"}}) {
     const Result r = numgate(arguments);
     EXPECT_EQ(r.code, 1) << arguments;
@@ -167,6 +170,28 @@ TEST_F(CommandLine, JudgeMirrorsExport) {
   other["v"].as<std::uint16_t>()[0] ^= 1;
   write_safetensors(path("other"), other);
   EXPECT_EQ(numgate(judge + path("other")).code, 1);
+}
+
+// Slabs of generated inputs are those of the whole: a period as long as the layer changes nothing.
+TEST_F(CommandLine, OracleAuditsALayerAndRecordsIt) {
+  const auto record = [&](const std::string& arguments) {
+    const Result r = numgate("oracle --backend cpu --family gaussian --T 80 --heads 5 --out " +
+                             path("oracle.json") + arguments);
+    EXPECT_EQ(r.code, 0) << r.err;
+    return nlohmann::json::parse(read_file(path("oracle.json")));
+  };
+  const auto whole = record(""), at_once = record(" --period 80"), repeated = record(" --period 9");
+  EXPECT_EQ(whole["period"], 0);
+  EXPECT_EQ(repeated["period"], 32);
+  EXPECT_EQ(whole["audit"], at_once["audit"]);
+  for (const auto& r : {whole, at_once, repeated}) {
+    EXPECT_EQ(r["audit"]["columns"], 4);
+    EXPECT_GT(r["audit"]["operands"], 1000);
+    EXPECT_LT(r["audit"]["worst_log2"], -90);
+    const double seconds = r["seconds"]["truth"], rate = r["multiply_adds_per_second"];
+    EXPECT_GT(seconds, 0);
+    EXPECT_NEAR(rate * seconds, 4.0 * 80 * 5 * 128 * 128, 1);
+  }
 }
 
 TEST_F(CommandLine, ExplainNamesSitesRankAndToken) {

@@ -2,9 +2,15 @@
 #include "cli/device_check.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/doctor.h"
+#include "reports/files.h"
 
 namespace numgate {
 namespace {
@@ -38,6 +44,10 @@ TEST(DeviceCheck, ADeviceOfOtherRulesIsNotValidAndIsDescribed) {
   EXPECT_EQ(check.unexplained, 0);
   EXPECT_THAT(check.differences, testing::ElementsAre("keeps 24 fraction bits, the model 25",
                                                       "adds 8 products a step, the model 16"));
+  EXPECT_THAT(describe(check), testing::HasSubstr("mma.sync m16n8k16 bf16"));
+  EXPECT_THAT(describe(check),
+              testing::HasSubstr("this device keeps 24 fraction bits, the model 25; it adds 8 "
+                                 "products a step, the model 16\n"));
 }
 
 TEST(DeviceCheck, EveryWrongOutputIsCountedInItsClass) {
@@ -54,6 +64,31 @@ TEST(DeviceCheck, EveryWrongOutputIsCountedInItsClass) {
   EXPECT_EQ(check.mismatches[0], 1);
   EXPECT_EQ(check.mismatches[1], 2);
   EXPECT_FALSE(check.valid());
+}
+
+TEST(DeviceCheck, TheDoctorWritesARecord) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("numgate_doctor_" + std::to_string(getpid()));
+  DoctorOptions options{.backend = "cpu", .out = file.string(), .tiles = 28, .inputs = 1000};
+  EXPECT_EQ(doctor(options), ExitCode::pass);
+  const auto record = nlohmann::json::parse(read_file(file));
+  std::filesystem::remove(file);
+  EXPECT_EQ(record.at("device"), "CPU backend, bits of an NVIDIA H200");
+  EXPECT_EQ(record.at("command"), "numgate doctor --backend cpu");
+  for (const char* field : {"driver", "toolkit", "commit"})
+    EXPECT_TRUE(record.at(field).is_string()) << field;
+  EXPECT_TRUE(record.at("valid").get<bool>());
+  EXPECT_EQ(record.at("functions").size(), 23u);
+  ASSERT_EQ(record.at("forms").size(), 14u);
+  const auto& form = record.at("forms").at(9);
+  EXPECT_EQ(form.at("name"), "wgmma m64n8k16 fp16");
+  EXPECT_EQ(form.at("outputs"), 28 * 128);
+  EXPECT_EQ(form.at("mismatches"), 0);
+  EXPECT_EQ(form.at("classes").size(), 7u);
+  EXPECT_EQ(form.at("classes").at("near_cut"), 0);
+
+  options.backend = "tpu";
+  EXPECT_THROW(doctor(options), UsageError);
 }
 
 TEST(DeviceCheck, AFormThatTheDeviceLacksIsNotCompared) {

@@ -23,38 +23,40 @@ __device__ __forceinline__ float high_bf16(std::uint32_t pair) {
 // Rows [0, rows) of a matrix in global memory into a tile, by all of the block's threads.
 template <int rows, int columns, int threads>
 __device__ __forceinline__ void copy_tile_async(simt::Shared<std::uint16_t> to,
-                                                const std::uint16_t* from, std::int64_t pitch) {
+                                                const std::uint16_t* from, int pitch) {
+  constexpr int kRows = threads * 8 / columns;  // at a time; they keep their places in a group of 8
+  static_assert(kRows % 8 == 0 && rows % kRows == 0);
+  const int r = threadIdx.x * 8 / columns, c = threadIdx.x * 8 % columns;
+  const int first = swizzled<columns>(r, c);
+  from += r * pitch + c;
 #pragma unroll
-  for (int at = threadIdx.x * 8; at < rows * columns; at += threads * 8) {
-    const int r = at / columns, c = at % columns;
-    simt::copy16_async(to, swizzled<columns>(r, c), from + r * pitch + c);
-  }
+  for (int i = 0; i < rows / kRows; ++i)
+    simt::copy16_async(to, first + i * kRows * columns, from + i * kRows * pitch);
 }
 
-// A of rows [row, row + 16) and k in [k, k + 16), from a tile [.][columns] of rows by k.
+// Fragments read by load_matrix: where this lane's row of them starts. Steps along the tile that
+// keep a row's place in a group of 8 rows are sums; steps of whole 16-column groups inside the tile
+// are an exclusive or, since that is what the swizzle is.
+//
+// A of rows [row, row + 16) from a tile of rows by k: load_matrix_x4 at a_at ^ k, k a multiple
+// of 16.
 template <int columns>
-__device__ __forceinline__ void load_a(std::uint32_t* a, simt::Shared<const std::uint16_t> tile,
-                                       int row, int k) {
+__device__ __forceinline__ int a_at(int row) {
   const int lane = threadIdx.x % 32;
-  simt::load_matrix_x4(a, tile, swizzled<columns>(row + lane % 16, k + lane / 16 * 8));
+  return swizzled<columns>(row + lane % 16, lane / 16 * 8);
 }
-// The same from a tile of k by rows.
+// The same from a tile of k by rows: load_matrix_x4_transposed at a_transposed_at + k columns.
 template <int columns>
-__device__ __forceinline__ void load_a_transposed(std::uint32_t* a,
-                                                  simt::Shared<const std::uint16_t> tile, int row,
-                                                  int k) {
+__device__ __forceinline__ int a_transposed_at(int row) {
   const int lane = threadIdx.x % 32;
-  simt::load_matrix_x4_transposed(
-      a, tile, swizzled<columns>(k + lane % 8 + lane / 16 * 8, row + lane / 8 % 2 * 8));
+  return swizzled<columns>(lane % 8 + lane / 16 * 8, row + lane / 8 % 2 * 8);
 }
-// B of k in [k, k + 16) and columns [column, column + 16), two tiles of 8, from a tile of k by
-// columns.
+// B of 16 columns, two tiles of 8, from a tile of k by columns: load_matrix_x4_transposed at
+// (b_at + k columns) ^ column, column a multiple of 16.
 template <int columns>
-__device__ __forceinline__ void load_b(std::uint32_t* b, simt::Shared<const std::uint16_t> tile,
-                                       int k, int column) {
+__device__ __forceinline__ int b_at() {
   const int lane = threadIdx.x % 32;
-  simt::load_matrix_x4_transposed(b, tile,
-                                  swizzled<columns>(k + lane % 16, column + lane / 16 * 8));
+  return swizzled<columns>(lane % 16, lane / 16 * 8);
 }
 
 }  // namespace numgate::kernels::NUMGATE_BACKEND

@@ -5,13 +5,18 @@
 
 namespace numgate::kernels::NUMGATE_BACKEND {
 
-// Decay of a channel across the sub-chunks [first, last). total [4][K]: log2 decay of each.
+// log2 of a channel's decay across the sub-chunks [first, last). total [4][K]: of each.
+template <int K>
+__device__ __forceinline__ float log_across(simt::Shared<const float> total, int channel, int first,
+                                            int last) {
+  float sum = 0;
+  for (int b = first; b < last; ++b) sum += total[b * K + channel];
+  return sum;
+}
 template <int K>
 __device__ __forceinline__ float decay_across(simt::Shared<const float> total, int channel,
                                               int first, int last) {
-  float sum = 0;
-  for (int b = first; b < last; ++b) sum += total[b * K + channel];
-  return elementary::exp2(sum);
+  return elementary::exp2_flushed(log_across<K>(total, channel, first, last));
 }
 
 }  // namespace numgate::kernels::NUMGATE_BACKEND

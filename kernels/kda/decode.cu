@@ -9,18 +9,19 @@ namespace {
 
 constexpr int kThreads = 128, kWarps = 4, kColumns = 32, kMaxRing = 64;
 
-// The token's operands in shared memory, computed by warp 0.
-template <int K, class P>
+// Operands of token t in shared memory, computed by warp 0: q, k, beta and, as asked, g or exp(g).
+template <int K, bool decay, class P>
 __device__ __forceinline__ void share_token(const KdaDims& d, const KdaInputs& in, const P& plan,
-                                            int hv, simt::Shared<float> q, simt::Shared<float> k,
-                                            simt::Shared<float> g, simt::Shared<float> beta) {
+                                            std::int64_t t, int hv, simt::Shared<float> q,
+                                            simt::Shared<float> k, simt::Shared<float> g,
+                                            simt::Shared<float> beta) {
   constexpr int N = K / 32;
   if (threadIdx.x < 32) {
-    const PreparedRow<K, P> row(d, in, plan, 0, true, hv);
+    const PreparedRow<K, P> row(d, in, plan, t, true, hv);
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       const int c = threadIdx.x * N + i;
-      q[c] = row.q[i], k[c] = row.k[i], g[c] = row.g[i];
+      q[c] = row.q[i], k[c] = row.k[i], g[c] = decay ? elementary::exp(row.g[i]) : row.g[i];
     }
     if (threadIdx.x == 0) beta[0] = row.beta;
   }
@@ -40,25 +41,29 @@ template <int K, int V, class P>
 __global__ void __launch_bounds__(kThreads) decode_kernel(DecodeArgs a, P plan) {
   NUMGATE_SHARED(float, q, K);
   NUMGATE_SHARED(float, k, K);
-  NUMGATE_SHARED(float, g, K);
+  NUMGATE_SHARED(float, alpha, K);
   NUMGATE_SHARED(float, beta, 1);
   NUMGATE_SHARED(float, reads, kThreads);
   NUMGATE_SHARED(float, outputs, kThreads);
   constexpr int kRows = K / kWarps;
+  const std::int64_t sequence = blockIdx.z;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, hv = blockIdx.y,
             column = blockIdx.x * kColumns + lane;
   const Format f = plan[Site::decode_dot];
-  share_token<K>(a.dims, a.in, plan, hv, q, k, g, beta);
-
-  float* const state = a.state + (std::int64_t{hv} * K + warp * kRows) * V + column;
+  const std::int64_t head = sequence * a.dims.HV + hv;
+  float* const state = a.state + (head * K + warp * kRows) * V + column;
   float S[kRows], read = 0;
+  // The state is most of the traffic: its loads are under way while warp 0 prepares the token.
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) S[i] = state[std::int64_t{i} * V];
+  share_token<K, true>(a.dims, a.in, plan, sequence, hv, q, k, alpha, beta);
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    S[i] = elementary::exp(g[warp * kRows + i]) * state[std::int64_t{i} * V];
+    S[i] *= alpha[warp * kRows + i];
     read = fmaf(round_to(f, k[warp * kRows + i]), round_to(f, S[i]), read);
   }
   read = sum_warps(reads, read);
-  const float v = load_element(a.in.v, std::int64_t{hv} * V + column, a.dims.in);
+  const float v = load_element(a.in.v, head * V + column, a.dims.in);
   const float u = beta[0] * (v - read);
   float o = 0;
 #pragma unroll
@@ -69,8 +74,8 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(DecodeArgs a, P plan) 
   }
   o = sum_warps(outputs, o);
   if (warp == 0) {
-    a.o[hv * V + column] = o;
-    store_element(a.o_cast, hv * V + column, output_format(plan[Site::output], a.dims.in), o);
+    if (a.o) a.o[head * V + column] = o;
+    store_element(a.o_cast, head * V + column, output_format(plan[Site::output], a.dims.in), o);
   }
 }
 
@@ -89,7 +94,7 @@ __global__ void __launch_bounds__(kThreads) replay_kernel(ReplayArgs a, P plan) 
             column = blockIdx.x * kColumns + lane;
   const int HV = a.dims.HV;
   const Format f = plan[Site::replay_dot], ring = plan[Site::ring];
-  share_token<K>(a.dims, a.in, plan, hv, q, k, G, beta);
+  share_token<K, false>(a.dims, a.in, plan, 0, hv, q, k, G, beta);
 
   // G: cumulative log2 decay since the checkpoint, this token included.
   for (int c = threadIdx.x; c < K; c += kThreads) {
@@ -167,8 +172,10 @@ __global__ void __launch_bounds__(kThreads) flush_kernel(FlushArgs a, P plan) {
 void launch_decode(const DecodeArgs& a, const Plan& plan, simt::Stream stream) {
   with_fp32_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto v, auto p) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
-    simt::launch("kda.decode", dim3(V / kColumns, static_cast<unsigned>(a.dims.HV)), dim3(kThreads),
-                 0, stream, decode_kernel<K, V, decltype(p)>, a, p);
+    simt::launch(
+        "kda.decode",
+        dim3(V / kColumns, static_cast<unsigned>(a.dims.HV), static_cast<unsigned>(a.dims.T)),
+        dim3(kThreads), 0, stream, decode_kernel<K, V, decltype(p)>, a, p);
   });
 }
 

@@ -69,7 +69,7 @@ struct PrepareArgs {
   ChunkOperands out;
 };
 
-// The recurrence over chunks. o, o_cast or both may be null (a summary's B needs neither).
+// The recurrence over chunks. o_cast is null where no output is wanted (a summary's B); o may be.
 struct StatePassArgs {
   KdaDims dims;
   Packing packing;
@@ -98,13 +98,13 @@ struct MergeArgs {
   float* state = nullptr;         // [HV, K, V]
 };
 
-// One token, in-place state.
+// One token of each of dims.T sequences, in-place states. o may be null.
 struct DecodeArgs {
-  KdaDims dims;  // T = 1
+  KdaDims dims;
   KdaInputs in;
-  float* state = nullptr;  // [HV, K, V]
-  float* o = nullptr;      // [1, HV, V]
-  void* o_cast = nullptr;
+  float* state = nullptr;  // [dims.T, HV, K, V]
+  float* o = nullptr;      // [dims.T, HV, V], before the cast
+  void* o_cast = nullptr;  // [dims.T, HV, V], format `output`
 };
 
 struct Ring {

@@ -73,7 +73,8 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
   }
   __syncthreads();
   for (int c = thread; c < K; c += kThreads)
-    a.out.gamma[slot * K + c] = round_to(plan[Site::gamma], decay_across<K>(total, c, 0, kBlocks));
+    a.out.gamma[slot * K + c] =
+        round_to(plan[Site::gamma], elementary::exp2(log_across<K>(total, c, 0, kBlocks)));
 
   for (int r = warp; r < kChunk; r += kWarps) {
     const int block = r / kSubChunk;
@@ -81,8 +82,8 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       const int c = lane * N + i, at = r * L::kKey + c;
-      const float enter = elementary::exp2(log_decay[at]);
-      const float leave = elementary::exp2(total[block * K + c] - log_decay[at]);
+      const float enter = elementary::exp2_flushed(log_decay[at]);
+      const float leave = elementary::exp2_flushed(total[block * K + c] - log_decay[at]);
       right[at] = khat[at] * leave;
       kg[i] = khat[at] * (leave * decay_across<K>(total, c, block + 1, kBlocks));
       qg[i] = qhat[at] * (enter * decay_across<K>(total, c, 0, block));
@@ -99,13 +100,13 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
     for (int r = warp; r < kSubChunk; r += kWarps)
       for (int c = lane; c < K; c += 32) {
         const int at = (first + r) * L::kKey + c;
-        const float enter = elementary::exp2(log_decay[at]);
+        const float enter = elementary::exp2_flushed(log_decay[at]);
         left_k[r * L::kKey + c] = khat[at] * enter, left_q[r * L::kKey + c] = qhat[at] * enter;
       }
     for (int job = thread; job < blocks * K; job += kThreads) {
       const int J = job / K, c = job % K;
-      scale[job] =
-          J == I ? elementary::exp2(-total[I * K + c]) : decay_across<K>(total, c, J + 1, I);
+      scale[job] = J == I ? elementary::exp2_flushed(-total[I * K + c])
+                          : decay_across<K>(total, c, J + 1, I);
     }
     __syncthreads();
     for (int job = warp; job < 4 * blocks; job += kWarps) {
@@ -182,8 +183,9 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
     for (int i = 0; i < V / 32; ++i) bv[r * L::kValue + lane * (V / 32) + i] = beta[r] * v[i];
     for (int c = lane; c < K; c += 32) {
       const int at = r * L::kKey + c;
-      bk[at] = beta[r] * khat[at] *
-               (elementary::exp2(log_decay[at]) * decay_across<K>(total, c, 0, r / kSubChunk));
+      bk[at] =
+          beta[r] * khat[at] *
+          (elementary::exp2_flushed(log_decay[at]) * decay_across<K>(total, c, 0, r / kSubChunk));
     }
   }
   __syncthreads();

@@ -35,8 +35,9 @@ struct Layout {
   static constexpr int total = T + 4 * kMatrix;             // [4][K]
   static constexpr int cross = total + 4 * kSubChunks * K;  // [kCross][K]
   static constexpr int beta = cross + 4 * kCross * K;       // [64]
-  static constexpr int norm_k = beta + 4 * kChunk, norm_q = norm_k + 4 * kChunk;  // [64]
-  static constexpr int bytes = norm_q + 4 * kChunk;
+  static constexpr int norms =
+      beta + 4 * kChunk;  // [2][64] of k, of q: sums of squares, then their inverse roots
+  static constexpr int bytes = norms + 8 * kChunk;
   static_assert(kChunk * kKey <= 2 * kMatrix && kChunk * K * 2 >= kChunk * kChunk * 2);
 };
 
@@ -47,17 +48,15 @@ __device__ __forceinline__ int fragment_at(int r, int c) {
   return r * K + ((c / 8 ^ (r & 3) * 2) * 8 | c % 8);
 }
 
-struct Four {
-  float x[4];
+struct Two {
+  float x[2];
 };
-__device__ __forceinline__ Four load_four(const void* from, std::int64_t index) {
-  Four f;
-  load_elements<4>(from, index, Format::bf16, f.x);
-  return f;
+__device__ __forceinline__ Two two_of(std::uint32_t pair) {
+  return {{low_bf16(pair), high_bf16(pair)}};
 }
-__device__ __forceinline__ Four load_four(simt::Shared<const float> from, int index) {
-  const float4 v = simt::load4(from, index);
-  return {{v.x, v.y, v.z, v.w}};
+__device__ __forceinline__ Two load_two(simt::Shared<const float> from, int index) {
+  const float2 v = simt::load2(from, index);
+  return {{v.x, v.y}};
 }
 
 template <int K, int V>
@@ -72,8 +71,8 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   const auto total = simt::dynamic_shared<float>(L::total, kSubChunks * K);
   const auto cross = simt::dynamic_shared<float>(L::cross, kCross * K);
   const auto beta = simt::dynamic_shared<float>(L::beta, kChunk);
-  const auto norm_k = simt::dynamic_shared<float>(L::norm_k, kChunk);
-  const auto norm_q = simt::dynamic_shared<float>(L::norm_q, kChunk);
+  const auto norm_k = simt::dynamic_shared<float>(L::norms, 2 * kChunk);
+  const auto norm_q = norm_k + kChunk;
 
   const KdaDims& d = a.dims;
   const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, hv = blockIdx.y,
@@ -82,111 +81,160 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   const std::int64_t chunk = blockIdx.x, slot = chunk * d.HV + hv;  // [chunks, HV]
   const std::int64_t begin = a.packing.begin ? a.packing.begin[chunk] : chunk * kChunk;
   const std::int64_t end = a.packing.begin ? a.packing.end[chunk] : d.T;
+  const int tokens = end - begin < kChunk ? static_cast<int>(end - begin) : kChunk;
 
+  // Loads of raw inputs start long before their use. This lane's tokens `row` and `row` + 8 and
+  // channels channel(step) to channel(step) + 3.
+  constexpr int kSteps = K / 32;
+  const int block = warp / 2, half = warp % 2, row = block * kSubChunk + l.row;
+  const auto channel = [&](int step) { return half * (K / 2) + step * 16 + 4 * l.pair; };
+  constexpr int kRows = kChunk / kWarps, kChannels = kSubChunks * K / kThreads;
+  std::uint32_t norm_rows[kRows][N];  // bf16 pairs of k, then of q
+  std::uint32_t gates[kSubChunk];     // one or two channels of a sub-chunk's tokens
+  uint2 key_in[kSteps][2], query_in[kSteps][2];
+  const int gate_block = thread / (K / kChannels),
+            gate_channel = thread % (K / kChannels) * kChannels;
+  const auto from = [&](const void* p, int heads, int head, int width) {
+    return static_cast<const std::uint16_t*>(p) + (begin * heads + head) * width;
+  };
+  const auto* k_in = from(a.in.k, d.H, h, K);
+  const auto* q_in = from(a.in.q, d.H, h, K);
+  const auto* gate_in = from(a.in.gate, d.HV, hv, K) + gate_channel;
+  const int key_pitch = d.H * K, gate_pitch = d.HV * K;
+  // Rows beyond the segment are zero; their loads go to its first row.
+  const auto inside = [&](int r) { return r < tokens ? r : 0; };
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const int r = warp + i * kWarps, at = inside(r) * key_pitch + lane * N;
+#pragma unroll
+    for (int n = 0; n < N / 2; ++n) {
+      norm_rows[i][n] = simt::load_pair(k_in, at + 2 * n);
+      norm_rows[i][N / 2 + n] = simt::load_pair(q_in, at + 2 * n);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < kSubChunk; ++r) {
+    const int at = inside(gate_block * kSubChunk + r) * gate_pitch;
+    if constexpr (kChannels == 2)
+      gates[r] = simt::load_pair(gate_in, at);
+    else
+      gates[r] = gate_in[at];
+  }
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    float k[N], q[N];
+#pragma unroll
+    for (int n = 0; n < N / 2; ++n) {
+      k[2 * n] = low_bf16(norm_rows[i][n]), k[2 * n + 1] = high_bf16(norm_rows[i][n]);
+      q[2 * n] = low_bf16(norm_rows[i][N / 2 + n]),
+            q[2 * n + 1] = high_bf16(norm_rows[i][N / 2 + n]);
+    }
+    const float squares_k = sum_of_squares(k), squares_q = sum_of_squares(q);
+    const int r = warp + i * kWarps;
+    if (lane == 0) norm_k[r] = squares_k, norm_q[r] = squares_q;
+  }
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int r = row + 8 * i, at = inside(r) * key_pitch + channel(s);
+      key_in[s][i] = simt::load_four(k_in, at), query_in[s][i] = simt::load_four(q_in, at);
+      if (r >= tokens) key_in[s][i] = query_in[s][i] = make_uint2(0, 0);
+    }
   // Log decays from the start of each sub-chunk.
-  const float rate = elementary::exp(a.in.A_log[hv]);
-  constexpr int kChannels = kSubChunks * K / kThreads;  // a thread
   {
-    const int block = thread / (K / kChannels), c = thread % (K / kChannels) * kChannels;
+    const float rate = elementary::exp(a.in.A_log[hv]);
     float bias[kChannels], sum[kChannels] = {};
 #pragma unroll
-    for (int i = 0; i < kChannels; ++i) bias[i] = a.in.dt_bias[hv * K + c + i];
-#pragma unroll 4
-    for (int r = block * kSubChunk; r < (block + 1) * kSubChunk; ++r) {
+    for (int i = 0; i < kChannels; ++i) bias[i] = a.in.dt_bias[hv * K + gate_channel + i];
+#pragma unroll
+    for (int r = 0; r < kSubChunk; ++r) {
+      const int token = gate_block * kSubChunk + r;
 #pragma unroll
       for (int i = 0; i < kChannels; ++i) {
-        const float g =
-            begin + r < end
-                ? log_decay_of(
-                      true,
-                      load_element(a.in.gate, ((begin + r) * d.HV + hv) * K + c + i, Dtype::bf16),
-                      rate, bias[i])
-                : 0.0f;
-        sum[i] += g * kLog2e;
-        log_decay[r * L::kKey + c + i] = sum[i];
+        const float raw = i == 0 ? low_bf16(gates[r]) : high_bf16(gates[r]);
+        const float g = log_decay_of(true, raw, rate, bias[i]);
+        sum[i] += token < tokens ? g * kLog2e : 0.0f;
       }
+      if constexpr (kChannels == 2)
+        simt::store2(log_decay, token * L::kKey + gate_channel, make_float2(sum[0], sum[1]));
+      else
+        log_decay[token * L::kKey + gate_channel] = sum[0];
     }
 #pragma unroll
-    for (int i = 0; i < kChannels; ++i) total[block * K + c + i] = sum[i];
-  }
-  // Norms.
-  for (int r = warp; r < kChunk; r += kWarps) {
-    float k[N] = {}, q[N] = {};
-    if (begin + r < end) {
-      const std::int64_t at = ((begin + r) * d.H + h) * K + lane * N;
-      load_elements<N>(a.in.k, at, Format::bf16, k);
-      load_elements<N>(a.in.q, at, Format::bf16, q);
-    }
-    const float inverse_k = inverse_norm(k), inverse_q = inverse_norm(q);
-    if (lane == 0) norm_k[r] = inverse_k, norm_q[r] = inverse_q;
+    for (int i = 0; i < kChannels; ++i) total[gate_block * K + gate_channel + i] = sum[i];
   }
   if (thread < kChunk)
     beta[thread] = begin + thread < end ? elementary::sigmoid(load_element(
                                               a.in.beta, (begin + thread) * d.HV + hv, Dtype::bf16))
                                         : 0.0f;
   __syncthreads();
+  if (thread < 2 * kChunk)  // of q, too
+    norm_k[thread] = inverse_norm(norm_k[thread]) * (thread < kChunk ? 1.0f : query_scale<K>());
   for (int job = thread; job < (kCross + 1) * K; job += kThreads) {
     const int entry = job / K, c = job % K;
     if (entry == kCross)
-      a.out.gamma[slot * K + c] = decay_across<K>(total, c, 0, kSubChunks);
+      a.out.gamma[slot * K + c] = elementary::exp2(log_across<K>(total, c, 0, kSubChunks));
     else if (entry < leave)
       cross[job] = decay_across<K>(total, c, 0, entry - enter);
     else if (entry < invert)
       cross[job] = decay_across<K>(total, c, entry - leave + 1, kSubChunks);
     else if (entry < between)
-      cross[job] = elementary::exp2(-total[(entry - invert) * K + c]);
+      cross[job] = elementary::exp2_flushed(-total[(entry - invert) * K + c]);
     else
       cross[job] =
           decay_across<K>(total, c, entry == between + 1 ? 2 : 1, entry == between ? 2 : 3);
   }
   __syncthreads();
 
-  // This lane's tokens `row` and `row` + 8 and channels c to c + 3 of each step.
-  constexpr int kSteps = K / 32;
-  const int block = warp / 2, half = warp % 2, row = block * kSubChunk + l.row;
-  const auto channel = [&](int step) { return half * (K / 2) + step * 16 + 4 * l.pair; };
+  auto* kg_out = static_cast<std::uint16_t*>(a.out.kg) + slot * kChunk * K;
+  auto* qg_out = static_cast<std::uint16_t*>(a.out.qg) + slot * kChunk * K;
   float key[kSteps][2][4], query[kSteps][2][4];  // decayed since the start of the sub-chunk
   float diagonal_kk[2][4] = {}, diagonal_qk[2][4] = {};
 #pragma unroll
   for (int s = 0; s < kSteps; ++s) {
     const int c = channel(s);
-    const Four in = load_four(cross, (enter + block) * K + c),
-               out = load_four(cross, (leave + block) * K + c),
-               inverse = load_four(cross, (invert + block) * K + c),
-               sum = load_four(total, block * K + c);
     std::uint32_t b[2][2];  // the diagonal block's right side
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int r = row + 8 * i;
-      const std::int64_t t = begin + r;
-      Four k{}, q{};
-      if (t < end) {
-        const std::int64_t at = (t * d.H + h) * K + c;
-        k = load_four(a.in.k, at), q = load_four(a.in.q, at);
-      }
-      const Four log = load_four(log_decay, r * L::kKey + c);
-      float kg[4], qg[4], kb[4], kr[4];
+      std::uint32_t kg[2], qg[2], kb[2], kr[2];
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const float khat = k.x[e] * norm_k[r] * 1.0f, qhat = q.x[e] * norm_q[r] * query_scale<K>();
-        const float enters = elementary::exp2(log.x[e]),
-                    leaves = elementary::exp2(sum.x[e] - log.x[e]);
-        const float since_start = enters * in.x[e];
-        kr[e] = khat * leaves;
-        kg[e] = khat * (leaves * out.x[e]);
-        qg[e] = qhat * since_start;
-        kb[e] = beta[r] * khat * since_start;
-        key[s][i][e] = khat * enters;
-        query[s][i][e] = qhat * enters;
-      }
-      store_elements<4>(a.out.kg, (slot * kChunk + r) * K + c, Format::bf16, kg);
-      store_elements<4>(a.out.qg, (slot * kChunk + r) * K + c, Format::bf16, qg);
+      for (int pair = 0; pair < 2; ++pair) {  // two channels at a time
+        const int at = c + 2 * pair;
+        const Two in = load_two(cross, (enter + block) * K + at),
+                  out = load_two(cross, (leave + block) * K + at),
+                  inverse = load_two(cross, (invert + block) * K + at),
+                  sum = load_two(total, block * K + at),
+                  log = load_two(log_decay, r * L::kKey + at),
+                  k = two_of(pair == 0 ? key_in[s][i].x : key_in[s][i].y),
+                  q = two_of(pair == 0 ? query_in[s][i].x : query_in[s][i].y);
+        Two to_end, since_start, read, right_side, diagonal;
 #pragma unroll
-      for (int e = 0; e < 4; e += 2) {
-        simt::store_pair(bk, swizzled<K>(r, c + e), bf16_pair(kb[e], kb[e + 1]));
-        simt::store_pair(right, fragment_at<K>(r, c + e), bf16_pair(kr[e], kr[e + 1]));
-        b[i][e / 2] = bf16_pair(kr[e] * inverse.x[e], kr[e + 1] * inverse.x[e + 1]);
+        for (int e = 0; e < 2; ++e) {
+          const float khat = k.x[e] * norm_k[r], qhat = q.x[e] * norm_q[r];
+          const float enters = elementary::exp2_flushed(log.x[e]),
+                      leaves = elementary::exp2_flushed(sum.x[e] - log.x[e]);
+          const float enters_all = enters * in.x[e];
+          right_side.x[e] = khat * leaves;
+          diagonal.x[e] = right_side.x[e] * inverse.x[e];
+          to_end.x[e] = khat * (leaves * out.x[e]);
+          since_start.x[e] = qhat * enters_all;
+          read.x[e] = beta[r] * khat * enters_all;
+          key[s][i][2 * pair + e] = khat * enters;
+          query[s][i][2 * pair + e] = qhat * enters;
+        }
+        kg[pair] = bf16_pair(to_end.x[0], to_end.x[1]);
+        qg[pair] = bf16_pair(since_start.x[0], since_start.x[1]);
+        kb[pair] = bf16_pair(read.x[0], read.x[1]);
+        kr[pair] = bf16_pair(right_side.x[0], right_side.x[1]);
+        b[i][pair] = bf16_pair(diagonal.x[0], diagonal.x[1]);
       }
+      simt::store_four(kg_out, r * K + c, make_uint2(kg[0], kg[1]));
+      simt::store_four(qg_out, r * K + c, make_uint2(qg[0], qg[1]));
+      simt::store_four(bk, swizzled<K>(r, c), make_uint2(kb[0], kb[1]));
+      simt::store_four(right, fragment_at<K>(r, c), make_uint2(kr[0], kr[1]));
+      __syncwarp();  // keeps the loads of later rows, and their registers, where they are
     }
     const auto fragment = [](const float(&x)[2][4], std::uint32_t(&f)[4]) {
 #pragma unroll
@@ -219,30 +267,45 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
       const int c = channel(s);
-      Four scale{{1, 1, 1, 1}};
-      if (block - J > 1) scale = load_four(cross, (between + (block - J == 3 ? 2 : J)) * K + c);
       std::uint32_t ak[4], aq[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int e = i / 2 * 2;
-        ak[i] = bf16_pair(key[s][i % 2][e] * scale.x[e], key[s][i % 2][e + 1] * scale.x[e + 1]);
-        aq[i] = bf16_pair(query[s][i % 2][e] * scale.x[e], query[s][i % 2][e + 1] * scale.x[e + 1]);
+      for (int pair = 0; pair < 2; ++pair) {
+        const int e = 2 * pair;
+        Two scale{{1, 1}};
+        if (block - J > 1)
+          scale = load_two(cross, (between + (block - J == 3 ? 2 : J)) * K + c + e);
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const auto scaled = [&](const float(&x)[4]) {
+            return bf16_pair(x[e] * scale.x[0], x[e + 1] * scale.x[1]);
+          };
+          ak[e + i] = scaled(key[s][i]), aq[e + i] = scaled(query[s][i]);
+        }
       }
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
-        std::uint32_t b[2];
-#pragma unroll
-        for (int i = 0; i < 2; ++i)
-          b[i] = simt::load_pair(right, fragment_at<K>(J * kSubChunk + 8 * n + l.row, c + 2 * i));
+        const uint2 pair = simt::load_four(right, fragment_at<K>(J * kSubChunk + 8 * n + l.row, c));
+        const std::uint32_t b[2] = {pair.x, pair.y};
         mma_m16n8k16_bf16(sum_kk[n], ak, b, sum_kk[n]);
         mma_m16n8k16_bf16(sum_qk[n], aq, b, sum_qk[n]);
       }
+      __syncwarp();
     }
     keep(kk, J, sum_kk);
     keep(qk, J, sum_qk);
   }
   __syncthreads();
 
+  // v is under way meanwhile.
+  constexpr int kValues = kChunk * V / 8 / kThreads;
+  uint4 values[kValues];
+  const auto* v_in = from(a.in.v, d.HV, hv, V);
+#pragma unroll
+  for (int i = 0; i < kValues; ++i) {
+    const int at = (thread + i * kThreads) * 8;
+    values[i] = simt::load8(v_in, inside(at / V) * d.HV * V + at % V);
+    if (at / V >= tokens) values[i] = make_uint4(0, 0, 0, 0);
+  }
   // The halves join: A = beta k k^T below the diagonal, Aqk = q k^T up to it.
   const auto high_kk = simt::dynamic_shared<float>(L::log_decay, kMatrix);
   const auto high_qk = simt::dynamic_shared<float>(L::log_decay + 4 * kMatrix, kMatrix);
@@ -260,18 +323,16 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   __syncthreads();
 
   const auto bv = simt::dynamic_shared<std::uint16_t>(L::log_decay, kChunk * V);
-  if (thread < kChunk) {
-    invert_diagonal_blocks(A, T, thread);
-  } else {
-    for (int at = (thread - kChunk) * 8; at < kChunk * V; at += (kThreads - kChunk) * 8) {
-      const int r = at / V, c = at % V;
-      float v[8] = {};
-      if (begin + r < end)
-        load_elements<8>(a.in.v, ((begin + r) * d.HV + hv) * V + c, Format::bf16, v);
+  if (thread < kChunk) invert_diagonal_blocks(A, T, thread);
 #pragma unroll
-      for (int e = 0; e < 8; e += 2)
-        simt::store_pair(bv, swizzled<V>(r, c + e), bf16_pair(beta[r] * v[e], beta[r] * v[e + 1]));
-    }
+  for (int i = 0; i < kValues; ++i) {
+    const int at = (thread + i * kThreads) * 8, r = at / V, c = at % V;
+    const auto times_beta = [&](std::uint32_t pair) {
+      return bf16_pair(beta[r] * low_bf16(pair), beta[r] * high_bf16(pair));
+    };
+    const uint4 v = values[i];
+    simt::store8(bv, swizzled<V>(r, c),
+                 make_uint4(times_beta(v.x), times_beta(v.y), times_beta(v.z), times_beta(v.w)));
   }
   __syncthreads();
   invert_lower_blocks<kWarps>(Format::ieee, A, T);
@@ -294,13 +355,13 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
     for (int k = 0; k < kSubChunks; ++k) {
       std::uint32_t b[4];
       if (is_u)
-        load_b<V>(b, bv, k * 16, column);
+        simt::load_matrix_x4_transposed(b, bv, (b_at<V>() + k * 16 * V) ^ column);
       else
-        load_b<K>(b, bk, k * 16, column);
+        simt::load_matrix_x4_transposed(b, bk, (b_at<K>() + k * 16 * K) ^ column);
 #pragma unroll
       for (int m = k; m < kSubChunks; ++m) {
         std::uint32_t t[4];
-        load_a<kChunk>(t, inverse, m * 16, k * 16);
+        simt::load_matrix_x4(t, inverse, (a_at<kChunk>(0) + m * 16 * kChunk) ^ (k * 16));
         mma_m16n8k16_bf16(sum[m][0], t, b, sum[m][0]);
         mma_m16n8k16_bf16(sum[m][1], t, b + 2, sum[m][1]);
       }
@@ -322,7 +383,7 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
     for (int i = 0; i < 4; ++i) {
       const int r = i * 16 + lane / 2, c = column + lane % 2 * 8;
       const std::int64_t to = (slot * kChunk + r) * (is_u ? V : K) + c;
-      simt::store8(static_cast<std::uint16_t*>(is_u ? a.out.u : a.out.w) + to,
+      simt::store8(static_cast<std::uint16_t*>(is_u ? a.out.u : a.out.w), to,
                    simt::load8(stage, place(r, c)));
     }
   }

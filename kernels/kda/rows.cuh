@@ -9,19 +9,22 @@ namespace numgate::kernels::NUMGATE_BACKEND {
 inline constexpr float kLog2e = 1.44269504f;  // 1.3e-8 from log2(e): below half an fp32 ulp
 inline constexpr float kNormEps = 1e-6f, kGateLowerBound = -5.0f;
 
-// 1 / sqrt(sum x^2 + 1e-6) of a row: lane l holds elements l N .. l N + N - 1. PIPELINE 2.10.
+// Sum of a row's squares: lane l holds elements l N .. l N + N - 1. PIPELINE 2.10.
 template <int N>
-__device__ __forceinline__ float inverse_norm(const float (&x)[N]) {
+__device__ __forceinline__ float sum_of_squares(const float (&x)[N]) {
   float squares = 0;
 #pragma unroll
   for (int i = 0; i < N; ++i) squares = fmaf(x[i], x[i], squares);
-  return elementary::rsqrt(warp_sum(squares) + kNormEps);
+  return warp_sum(squares);
+}
+__device__ __forceinline__ float inverse_norm(float squares) {
+  return elementary::rsqrt(squares + kNormEps);
 }
 template <int N>
 __device__ __forceinline__ void normalize(float (&x)[N], float scale, Format norm) {
-  const float r = inverse_norm(x);
+  const float r = inverse_norm(sum_of_squares(x)) * scale;
 #pragma unroll
-  for (int i = 0; i < N; ++i) x[i] = round_to(norm, x[i] * r * scale);
+  for (int i = 0; i < N; ++i) x[i] = round_to(norm, x[i] * r);
 }
 
 // Natural-log decay. PIPELINE 2.11; plain: KDA_CP 1.

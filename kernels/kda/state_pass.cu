@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P
   const std::int64_t first_chunk = a.packing.begin ? a.packing.first[sequence] : 0;
   const std::int64_t last_chunk = a.packing.begin ? a.packing.first[sequence + 1] : d.chunks();
   const Lane l;
-  const bool writes_o = a.o || a.o_cast;
+  const bool writes_o = a.o_cast != nullptr;
   const Format out = output_format(plan[Site::output], d.in);
 
   for (int at = thread; at < K * kColumns; at += kThreads) {
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P
         const std::int64_t at = (t * d.HV + hv) * V + first_column + column + 2 * l.pair;
         const float pair[2] = {acc[2 * half], acc[2 * half + 1]};
         if (a.o) store_elements<2>(a.o, at, Format::ieee, pair);
-        if (a.o_cast) store_elements<2>(a.o_cast, at, out, pair);
+        store_elements<2>(a.o_cast, at, out, pair);
       }
     }
     __syncthreads();

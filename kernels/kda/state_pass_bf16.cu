@@ -1,12 +1,14 @@
 // The recurrence over chunks where all operands are bf16: what state_pass.cu computes, bit for bit,
-// with the state in registers, operands in bf16 shared memory and the next chunk's under way.
+// with the state in registers, operands in bf16 shared memory and the next chunk's under way. Eight
+// warps carry the state; where there are outputs, eight more compute them beside.
 #include "kernels/kda/bf16_tiles.cuh"
 #include "kernels/kda/launch.h"
 
 namespace numgate::kernels::NUMGATE_BACKEND {
 namespace {
 
-constexpr int kThreads = 256, kWarps = kThreads / 32, kColumns = 64, kStages = 2;
+constexpr int kWarps = 8, kColumns = 64, kStages = 2;
+constexpr int threads_of(bool writes_o) { return (writes_o ? 2 : 1) * kWarps * 32; }
 
 // Shared memory, in bf16 elements.
 template <int K>
@@ -20,9 +22,10 @@ struct Layout {
   static constexpr int elements = vnew + kChunk * kColumns;
 };
 
-template <int K, int V>
-__global__ void __launch_bounds__(kThreads)
+template <int K, int V, bool writes_o>
+__global__ void __launch_bounds__(threads_of(writes_o))
     state_pass_bf16_kernel(StatePassArgs a, Format output, Format handoff) {
+  constexpr int kThreads = threads_of(writes_o);
   using L = Layout<K>;
   constexpr int kStateRows = K / 16;                                 // tiles of 16 rows
   constexpr int kStateTiles = kStateRows * (kColumns / 8) / kWarps;  // tiles of S a warp
@@ -33,12 +36,12 @@ __global__ void __launch_bounds__(kThreads)
   };
 
   const KdaDims& d = a.dims;
-  const int warp = threadIdx.x / 32, hv = blockIdx.y, first_column = blockIdx.x * kColumns;
+  const int warp = threadIdx.x / 32 % kWarps, hv = blockIdx.y, first_column = blockIdx.x * kColumns;
   const Lane l;
   const std::int64_t sequence = blockIdx.z, state_at = (sequence * d.HV + hv) * K;
   const std::int64_t first_chunk = a.packing.begin ? a.packing.first[sequence] : 0;
   const std::int64_t last_chunk = a.packing.begin ? a.packing.first[sequence + 1] : d.chunks();
-  const bool writes_o = a.o || a.o_cast;
+  const bool carries = threadIdx.x / 32 < kWarps;  // this warp's part: the state, or o
 
   const auto fetch = [&](std::int64_t chunk, int stage) {
     const std::int64_t slot = chunk * d.HV + hv;
@@ -62,15 +65,16 @@ __global__ void __launch_bounds__(kThreads)
 
   // This warp's tiles of S: 16 rows, kStateTiles times 8 columns.
   const int state_row = warp % kStateRows * 16, state_column = warp / kStateRows * kStateTiles * 8;
+  const int h_to = swizzled<kColumns>(state_row + l.row, state_column + 2 * l.pair);
+  const int kg_at = a_transposed_at<K>(state_row);
   float S[kStateTiles][4];
   const auto keep_h = [&] {
 #pragma unroll
     for (int t = 0; t < kStateTiles; ++t)
 #pragma unroll
       for (int half = 0; half < 2; ++half)
-        simt::store_pair(
-            h, swizzled<kColumns>(state_row + l.row + 8 * half, state_column + 8 * t + 2 * l.pair),
-            bf16_pair(S[t][2 * half], S[t][2 * half + 1]));
+        simt::store_pair(h, (h_to + 8 * half * kColumns) ^ 8 * t,
+                         bf16_pair(S[t][2 * half], S[t][2 * half + 1]));
   };
 #pragma unroll
   for (int t = 0; t < kStateTiles; ++t)
@@ -80,10 +84,12 @@ __global__ void __launch_bounds__(kThreads)
       const int c = first_column + state_column + 8 * t + 2 * l.pair + e % 2;
       S[t][e] = a.state0 ? a.state0[k * V + c] : 0.0f;
     }
-  keep_h();
+  if (carries) keep_h();
   if (first_chunk < last_chunk) fetch(first_chunk, 0);
 
   const int row = warp % 4 * 16, column = warp / 4 * 32;  // this warp's part of v_new and o
+  const int left_at = a_at<K>(row), aqk_at = a_at<kChunk>(row), right_at = b_at<kColumns>(),
+            vnew_to = swizzled<kColumns>(row + l.row, column + 2 * l.pair);
   for (std::int64_t chunk = first_chunk; chunk < last_chunk; ++chunk) {
     const int stage = static_cast<int>((chunk - first_chunk) % kStages);
     const std::int64_t slot = chunk * d.HV + hv;
@@ -98,78 +104,99 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
     if (chunk + 1 < last_chunk) fetch(chunk + 1, (stage + 1) % kStages);
 
-    // v_new = U - W h; o = Qg h
-    float read[4][4] = {}, o[4][4] = {};
+    // W h for v_new = U - W h, or Qg h for o.
+    const auto left = carries ? w : qg;
+    float sum[4][4] = {};
+    std::uint32_t x[2][4], b[2][2][4];  // fragments of this step and of the next
+    const auto load_step = [&](int k) {
+      const int at = k / 16 % 2;
+      simt::load_matrix_x4(x[at], left, left_at ^ k);
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        simt::load_matrix_x4_transposed(b[at][i], h, (right_at + k * kColumns) ^ (column + 16 * i));
+    };
+    load_step(0);
 #pragma unroll
     for (int k = 0; k < K; k += 16) {
-      std::uint32_t aw[4], aq[4], b[2][4];
-      load_a<K>(aw, w, row, k);
-      if (writes_o) load_a<K>(aq, qg, row, k);
-      load_b<kColumns>(b[0], h, k, column);
-      load_b<kColumns>(b[1], h, k, column + 16);
+      if (k + 16 < K) load_step(k + 16);
+      const int at = k / 16 % 2;
 #pragma unroll
-      for (int t = 0; t < 4; ++t) {
-        mma_m16n8k16_bf16(read[t], aw, b[t / 2] + t % 2 * 2, read[t]);
-        if (writes_o) mma_m16n8k16_bf16(o[t], aq, b[t / 2] + t % 2 * 2, o[t]);
-      }
+      for (int t = 0; t < 4; ++t)
+        mma_m16n8k16_bf16(sum[t], x[at], b[at][t / 2] + t % 2 * 2, sum[t]);
     }
+    if (carries) {
 #pragma unroll
-    for (int t = 0; t < 4; ++t)
+      for (int t = 0; t < 4; ++t)
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int at = swizzled<kColumns>(row + l.row + 8 * half, column + 8 * t + 2 * l.pair);
-        const std::uint32_t pair = simt::load_pair(u, at);
-        simt::store_pair(
-            vnew, at,
-            bf16_pair(low_bf16(pair) - read[t][2 * half], high_bf16(pair) - read[t][2 * half + 1]));
-      }
+        for (int half = 0; half < 2; ++half) {
+          const int at = (vnew_to + 8 * half * kColumns) ^ 8 * t;
+          const std::uint32_t pair = simt::load_pair(u, at);
+          simt::store_pair(
+              vnew, at,
+              bf16_pair(low_bf16(pair) - sum[t][2 * half], high_bf16(pair) - sum[t][2 * half + 1]));
+        }
+    }
     __syncthreads();
 
-    // o += Aqk v_new
-    if (writes_o) {
+    if (carries) {
+      // S = gamma S + Kg^T v_new, the running state outside the tensor core.
+      float product[kStateTiles][4] = {};
+      std::uint32_t ak[2][4], v[2][kStateTiles / 2][4];
+      const auto load_step = [&](int k) {
+        const int at = k / 16 % 2;
+        simt::load_matrix_x4_transposed(ak[at], kg, kg_at + k * K);
+#pragma unroll
+        for (int t = 0; t < kStateTiles; t += 2)
+          simt::load_matrix_x4_transposed(v[at][t / 2], vnew,
+                                          (right_at + k * kColumns) ^ (state_column + 8 * t));
+      };
+      load_step(0);
+#pragma unroll
+      for (int k = 0; k < kChunk; k += 16) {
+        if (k + 16 < kChunk) load_step(k + 16);
+        const int at = k / 16 % 2;
+#pragma unroll
+        for (int t = 0; t < kStateTiles; ++t)
+          mma_m16n8k16_bf16(product[t], ak[at], v[at][t / 2] + t % 2 * 2, product[t]);
+      }
+#pragma unroll
+      for (int t = 0; t < kStateTiles; ++t)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) S[t][e] = fmaf(gamma[e / 2], S[t][e], product[t][e]);
+      keep_h();
+    } else {
+      // o += Aqk v_new
       const std::int64_t begin = a.packing.begin ? a.packing.begin[chunk] : chunk * kChunk;
       const std::int64_t end = a.packing.begin ? a.packing.end[chunk] : d.T;
       for (int k = 0; k < row + 16; k += 16) {
         std::uint32_t aa[4], b[2][4];
-        load_a<kChunk>(aa, aqk, row, k);
-        load_b<kColumns>(b[0], vnew, k, column);
-        load_b<kColumns>(b[1], vnew, k, column + 16);
+        simt::load_matrix_x4(aa, aqk, aqk_at ^ k);
 #pragma unroll
-        for (int t = 0; t < 4; ++t) mma_m16n8k16_bf16(o[t], aa, b[t / 2] + t % 2 * 2, o[t]);
+        for (int i = 0; i < 2; ++i)
+          simt::load_matrix_x4_transposed(b[i], vnew,
+                                          (right_at + k * kColumns) ^ (column + 16 * i));
+#pragma unroll
+        for (int t = 0; t < 4; ++t) mma_m16n8k16_bf16(sum[t], aa, b[t / 2] + t % 2 * 2, sum[t]);
       }
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const std::int64_t t0 = begin + row + l.row + 8 * half;
-        if (t0 >= end) continue;
+        const std::int64_t token = begin + row + l.row + 8 * half;
+        if (token >= end) continue;
+        const std::int64_t first = (token * d.HV + hv) * V + first_column + column + 2 * l.pair;
 #pragma unroll
         for (int t = 0; t < 4; ++t) {
-          const std::int64_t at = (t0 * d.HV + hv) * V + first_column + column + 8 * t + 2 * l.pair;
-          const float pair[2] = {o[t][2 * half], o[t][2 * half + 1]};
-          if (a.o) store_elements<2>(a.o, at, Format::ieee, pair);
-          if (a.o_cast) store_elements<2>(a.o_cast, at, output, pair);
+          const float pair[2] = {sum[t][2 * half], sum[t][2 * half + 1]};
+          if (a.o) store_elements<2>(a.o, first + 8 * t, Format::ieee, pair);
+          if (output == Format::bf16)
+            simt::store_pair(static_cast<std::uint16_t*>(a.o_cast), first + 8 * t,
+                             bf16_pair(pair[0], pair[1]));
+          else
+            store_elements<2>(a.o_cast, first + 8 * t, output, pair);
         }
       }
     }
-    // S = gamma S + Kg^T v_new, the running state outside the tensor core.
-    float sum[kStateTiles][4] = {};
-#pragma unroll
-    for (int k = 0; k < kChunk; k += 16) {
-      std::uint32_t ak[4];
-      load_a_transposed<K>(ak, kg, state_row, k);
-#pragma unroll
-      for (int t = 0; t < kStateTiles; t += 2) {
-        std::uint32_t b[4];
-        load_b<kColumns>(b, vnew, k, state_column + 8 * t);
-        mma_m16n8k16_bf16(sum[t], ak, b, sum[t]);
-        mma_m16n8k16_bf16(sum[t + 1], ak, b + 2, sum[t + 1]);
-      }
-    }
-#pragma unroll
-    for (int t = 0; t < kStateTiles; ++t)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) S[t][e] = fmaf(gamma[e / 2], S[t][e], sum[t][e]);
-    keep_h();
   }
+  if (!carries) return;
 #pragma unroll
   for (int t = 0; t < kStateTiles; ++t)
 #pragma unroll
@@ -192,14 +219,21 @@ bool state_pass_in_bf16(const Plan& plan) {
 }
 
 void launch_state_pass_bf16(const StatePassArgs& a, const Plan& plan, simt::Stream stream) {
-  with_shape(a.dims.K, a.dims.V, [&](auto k, auto v) {
+  const auto launch = [&](auto k, auto v, auto outputs) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
+    constexpr bool writes_o = decltype(outputs)::value;
     simt::launch("kda.state_pass_bf16",
                  dim3(V / kColumns, static_cast<unsigned>(a.dims.HV),
                       static_cast<unsigned>(a.packing.sequences)),
-                 dim3(kThreads), Layout<K>::elements * sizeof(std::uint16_t), stream,
-                 state_pass_bf16_kernel<K, V>, a, output_format(plan[Site::output], a.dims.in),
-                 plan[Site::handoff]);
+                 dim3(threads_of(writes_o)), Layout<K>::elements * sizeof(std::uint16_t), stream,
+                 state_pass_bf16_kernel<K, V, writes_o>, a,
+                 output_format(plan[Site::output], a.dims.in), plan[Site::handoff]);
+  };
+  with_shape(a.dims.K, a.dims.V, [&](auto k, auto v) {
+    if (a.o_cast)
+      launch(k, v, std::true_type{});
+    else
+      launch(k, v, std::false_type{});
   });
 }
 

@@ -122,6 +122,9 @@ inline float4 load4(const float* p, std::size_t i) { return load_group<float4>(p
 inline uint4 load4(const std::uint32_t* p, std::size_t i) { return load_group<uint4>(p + i); }
 inline void store4(float* p, std::size_t i, float4 v) { std::memcpy(p + i, &v, sizeof v); }
 inline void store4(std::uint32_t* p, std::size_t i, uint4 v) { std::memcpy(p + i, &v, sizeof v); }
+inline float2 load2(Shared<const float> s, std::size_t i) {
+  return load_group<float2>(s.group(i, 2, 8));
+}
 inline float4 load4(Shared<const float> s, std::size_t i) {
   return load_group<float4>(s.group(i, 4, 16));
 }
@@ -134,11 +137,29 @@ inline void store4(Shared<float> s, std::size_t i, float4 v) {
 inline void store4(Shared<std::uint32_t> s, std::size_t i, uint4 v) {
   std::memcpy(s.group(i, 4, 16), &v, sizeof v);
 }
+// Four 16-bit elements.
+inline uint2 load_four(const std::uint16_t* p, std::size_t i) { return load_group<uint2>(p + i); }
+inline uint2 load_four(Shared<const std::uint16_t> s, std::size_t i) {
+  return load_group<uint2>(s.group(i, 4, 8));
+}
+inline void store_four(std::uint16_t* p, std::size_t i, uint2 v) {
+  std::memcpy(p + i, &v, sizeof v);
+}
+inline void store_four(Shared<std::uint16_t> s, std::size_t i, uint2 v) {
+  std::memcpy(s.group(i, 4, 8), &v, sizeof v);
+}
+inline void store2(Shared<float> s, std::size_t i, float2 v) {
+  std::memcpy(s.group(i, 2, 8), &v, sizeof v);
+}
 // Eight 16-bit elements.
+inline uint4 load8(const std::uint16_t* p, std::size_t i) { return load_group<uint4>(p + i); }
 inline uint4 load8(Shared<const std::uint16_t> s, std::size_t i) {
   return load_group<uint4>(s.group(i, 8, 16));
 }
-inline void store8(std::uint16_t* p, uint4 v) { std::memcpy(p, &v, sizeof v); }
+inline void store8(std::uint16_t* p, std::size_t i, uint4 v) { std::memcpy(p + i, &v, sizeof v); }
+inline void store8(Shared<std::uint16_t> s, std::size_t i, uint4 v) {
+  std::memcpy(s.group(i, 8, 16), &v, sizeof v);
+}
 // Two 16-bit elements as one register, the lower index in the low half.
 inline std::uint32_t load_pair(const std::uint16_t* p, std::size_t i) {
   return load_group<std::uint32_t>(p + i);

@@ -9,7 +9,7 @@
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
 
-struct uint2 {
+struct alignas(8) uint2 {
   unsigned x, y;
 };
 struct uint3 {

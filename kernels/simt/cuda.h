@@ -46,6 +46,9 @@ __device__ __forceinline__ T* dynamic_shared(std::size_t byte_offset, std::size_
   return reinterpret_cast<T*>(numgate_dynamic_shared + byte_offset);
 }
 
+__device__ __forceinline__ float2 load2(const float* p, std::size_t i) {
+  return *reinterpret_cast<const float2*>(p + i);
+}
 __device__ __forceinline__ float4 load4(const float* p, std::size_t i) {
   return *reinterpret_cast<const float4*>(p + i);
 }
@@ -58,12 +61,22 @@ __device__ __forceinline__ void store4(float* p, std::size_t i, float4 v) {
 __device__ __forceinline__ void store4(std::uint32_t* p, std::size_t i, uint4 v) {
   *reinterpret_cast<uint4*>(p + i) = v;
 }
+// Four 16-bit elements.
+__device__ __forceinline__ uint2 load_four(const std::uint16_t* p, std::size_t i) {
+  return *reinterpret_cast<const uint2*>(p + i);
+}
+__device__ __forceinline__ void store_four(std::uint16_t* p, std::size_t i, uint2 v) {
+  *reinterpret_cast<uint2*>(p + i) = v;
+}
 // Eight 16-bit elements.
 __device__ __forceinline__ uint4 load8(const std::uint16_t* p, std::size_t i) {
   return *reinterpret_cast<const uint4*>(p + i);
 }
-__device__ __forceinline__ void store8(std::uint16_t* p, uint4 v) {
-  *reinterpret_cast<uint4*>(p) = v;
+__device__ __forceinline__ void store8(std::uint16_t* p, std::size_t i, uint4 v) {
+  *reinterpret_cast<uint4*>(p + i) = v;
+}
+__device__ __forceinline__ void store2(float* p, std::size_t i, float2 v) {
+  *reinterpret_cast<float2*>(p + i) = v;
 }
 // Two 16-bit elements as one register, the lower index in the low half.
 __device__ __forceinline__ std::uint32_t load_pair(const std::uint16_t* p, std::size_t i) {

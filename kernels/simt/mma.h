@@ -15,23 +15,23 @@ inline namespace NUMGATE_BACKEND {
 
 #if defined(__CUDACC__)
 
-#define NUMGATE_MMA(name, instruction)                                                           \
-  __device__ __forceinline__ void name(float* d, const std::uint32_t* a, const std::uint32_t* b, \
-                                       const float* c) {                                         \
-    asm volatile("mma.sync.aligned." instruction                                                 \
-                 " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"                    \
-                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])                                \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]),  \
-                   "f"(c[1]), "f"(c[2]), "f"(c[3]));                                             \
+#define NUMGATE_MMA(name, instruction)                                                            \
+  __device__ __forceinline__ void name(float* d, const std::uint32_t* a, const std::uint32_t* b,  \
+                                       const float* c) {                                          \
+    asm("mma.sync.aligned." instruction                                                           \
+        " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"                              \
+        : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])                                          \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), \
+          "f"(c[2]), "f"(c[3]));                                                                  \
   }
-#define NUMGATE_MMA_S8(name, instruction)                                                       \
-  __device__ __forceinline__ void name(std::int32_t* d, const std::uint32_t* a,                 \
-                                       const std::uint32_t* b, const std::int32_t* c) {         \
-    asm volatile("mma.sync.aligned." instruction                                                \
-                 " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"                   \
-                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])                               \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c[0]), \
-                   "r"(c[1]), "r"(c[2]), "r"(c[3]));                                            \
+#define NUMGATE_MMA_S8(name, instruction)                                                         \
+  __device__ __forceinline__ void name(std::int32_t* d, const std::uint32_t* a,                   \
+                                       const std::uint32_t* b, const std::int32_t* c) {           \
+    asm("mma.sync.aligned." instruction                                                           \
+        " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"                              \
+        : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])                                          \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c[0]), "r"(c[1]), \
+          "r"(c[2]), "r"(c[3]));                                                                  \
   }
 
 NUMGATE_MMA(mma_m16n8k8_tf32, "m16n8k8.row.col.f32.tf32.tf32.f32")

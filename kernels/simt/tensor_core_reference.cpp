@@ -60,6 +60,7 @@ Operand operand(Type type, const Rules& rules) {
 
 // (-1)^negative significand 2^shift, cut to an integer.
 std::int64_t cut(bool negative, std::uint64_t significand, int shift, Rules::Cut rule) {
+  if (significand == 0) return 0;  // its exponent says nothing
   if (shift >= 0) {
     const auto whole = static_cast<std::int64_t>(significand << shift);
     return negative ? -whole : whole;

@@ -113,7 +113,7 @@ std::int64_t count_mismatches(Type type, const Rules& rules, std::span<const Til
 }  // namespace
 
 Explanation explain(Type type, const Rules& model, std::span<const Tile> device) {
-  constexpr std::size_t kPerClass = 200;
+  constexpr std::size_t kPerClass = 64;
   std::vector<Output> outputs = sample(type, model, device, false, kPerClass);
   const std::vector<Output> agreeing = sample(type, model, device, true, kPerClass);
   outputs.insert(outputs.end(), agreeing.begin(), agreeing.end());

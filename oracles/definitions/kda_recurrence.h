@@ -6,36 +6,54 @@
 //
 // Columns of S are independent given alpha, khat, qhat, beta: a function here walks one column, of
 // K rows. `Key` is the scalar of what all columns share, `Column` that of the column, which may be
-// a pack of eight columns.
+// a pack of eight columns. A team (team.h) shares the rows of S; it sees alpha, khat and qhat
+// whole, through `Keys`: a pointer, or whatever else has an index.
 #pragma once
 #include <cstdint>
 
+#include "oracles/definitions/team.h"
 #include "oracles/scalars/pack.h"
 #include "oracles/scalars/real.h"
 
 namespace numgate::definition {
 
 // One token without its output: S <- (I - beta khat khat^T) Diag(alpha) S + beta khat v^T.
+template <class Team, class Keys, class Key, class Column>
+NUMGATE_INLINE void kda_write(const Team& team, std::int64_t K, const Keys& alpha, const Keys& khat,
+                              const Key& beta, const Column& v, Column* S) {
+  const std::int64_t rows = team.count(K);
+  Accumulator<Column> read;
+  NUMGATE_UNROLL
+  for (std::int64_t j = 0; j < rows; ++j) {
+    S[j] *= alpha[team.element(j)];
+    add_product(read, khat[team.element(j)], S[j]);
+  }
+  const Column u = beta * (v - sum(team, read));
+  NUMGATE_UNROLL
+  for (std::int64_t j = 0; j < rows; ++j) add_product(S[j], khat[team.element(j)], u);
+}
 template <class Key, class Column>
 NUMGATE_INLINE void kda_write(std::int64_t K, const Key* alpha, const Key* khat, const Key& beta,
                               const Column& v, Column* S) {
-  Accumulator<Column> read;
-  for (std::int64_t d = 0; d < K; ++d) {
-    S[d] *= alpha[d];
-    add_product(read, khat[d], S[d]);
-  }
-  const Column u = beta * (v - read.value());
-  for (std::int64_t d = 0; d < K; ++d) add_product(S[d], khat[d], u);
+  kda_write(Alone{}, K, alpha, khat, beta, v, S);
 }
 
 // One token; returns o.
+template <class Team, class Keys, class Key, class Column>
+NUMGATE_INLINE Column kda_step(const Team& team, std::int64_t K, const Keys& alpha,
+                               const Keys& khat, const Keys& qhat, const Key& beta, const Column& v,
+                               Column* S) {
+  kda_write(team, K, alpha, khat, beta, v, S);
+  const std::int64_t rows = team.count(K);
+  Accumulator<Column> o;
+  NUMGATE_UNROLL
+  for (std::int64_t j = 0; j < rows; ++j) add_product(o, qhat[team.element(j)], S[j]);
+  return sum(team, o);
+}
 template <class Key, class Column>
 NUMGATE_INLINE Column kda_step(std::int64_t K, const Key* alpha, const Key* khat, const Key* qhat,
                                const Key& beta, const Column& v, Column* S) {
-  kda_write(K, alpha, khat, beta, v, S);
-  Accumulator<Column> o;
-  for (std::int64_t d = 0; d < K; ++d) add_product(o, qhat[d], S[d]);
-  return o.value();
+  return kda_step(Alone{}, K, alpha, khat, qhat, beta, v, S);
 }
 
 // kda.summary: the map S -> M S + B of T tokens. A column of M is kda_write walked with v = 0 from

@@ -25,11 +25,13 @@ struct DoubleDouble {
   DoubleDouble() = default;
   NUMGATE_INLINE DoubleDouble(T h) : hi(h), lo{} {}
   NUMGATE_INLINE DoubleDouble(T h, T l) : hi(h), lo(l) {}
+#if !defined(__CUDACC__)
   NUMGATE_INLINE DoubleDouble(double h) requires(!std::same_as<T, double>)
       : hi(broadcast(h)), lo{} {}
   template <std::same_as<double> U>
   NUMGATE_INLINE DoubleDouble(const DoubleDouble<U>& x) requires(!std::same_as<T, double>)
       : hi(broadcast(x.hi)), lo(broadcast(x.lo)) {}
+#endif
 
   friend NUMGATE_INLINE DoubleDouble operator-(DoubleDouble a) { return {-a.hi, -a.lo}; }
   friend NUMGATE_INLINE DoubleDouble operator+(DoubleDouble a, DoubleDouble b) {
@@ -86,7 +88,9 @@ struct DoubleDouble {
 };
 
 using DD = DoubleDouble<double>;
+#if !defined(__CUDACC__)
 using DDPack = DoubleDouble<Pack>;
+#endif
 
 // s += a b. |error| <= 8 u^2 (|s| + |a b|): relative to the terms, not to what a cancellation
 // leaves of them. A recurrence cannot tell, since its terms carry errors of that size already; it
@@ -123,6 +127,15 @@ NUMGATE_INLINE void add_product(Accumulator<DoubleDouble<T>>& s, const DoubleDou
   s.middle = m.hi;
   s.low += m.lo;
 }
+// The sum of two accumulators, the same in either order; adds less than u^2 of it to their errors.
+template <class T>
+NUMGATE_INLINE Accumulator<DoubleDouble<T>> operator+(const Accumulator<DoubleDouble<T>>& a,
+                                                      const Accumulator<DoubleDouble<T>>& b) {
+  using D = DoubleDouble<T>;
+  const D h = D::two_sum(a.high, b.high), m = D::two_sum(a.middle, b.middle),
+          n = D::two_sum(m.hi, h.lo);
+  return {h.hi, n.hi, (a.low + b.low) + (m.lo + n.lo)};
+}
 
 template <class T>
 NUMGATE_INLINE DoubleDouble<T> ldexp_exact(DoubleDouble<T> x, T power_of_two) {
@@ -130,7 +143,7 @@ NUMGATE_INLINE DoubleDouble<T> ldexp_exact(DoubleDouble<T> x, T power_of_two) {
 }
 
 template <class T>
-DoubleDouble<T> sqrt(const DoubleDouble<T>& x) {
+NUMGATE_HOST_DEVICE DoubleDouble<T> sqrt(const DoubleDouble<T>& x) {
   using D = DoubleDouble<T>;
   const T root = by_lane(x.hi, [](double y) { return std::sqrt(y); });
   const T rest = (x - D::two_product(root, root)).hi;

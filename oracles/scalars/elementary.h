@@ -19,23 +19,39 @@ struct ElementaryConstants {
 // Computed once with MPFR.
 const ElementaryConstants& elementary_constants();
 
+#if defined(__CUDACC__)
+// The same on the device, in each file that calls these functions there; to be uploaded first.
+static __device__ ElementaryConstants device_elementary_constants;
+#endif
+
 template <>
 struct Constant<DoubleDouble<double>> {
   static DoubleDouble<double> parse(const char* decimal);
 };
+#if !defined(__CUDACC__)
 template <>
 struct Constant<DoubleDouble<Pack>> {
   static DoubleDouble<Pack> parse(const char* decimal) {
     return Constant<DoubleDouble<double>>::parse(decimal);
   }
 };
+#endif
 
 namespace elementary {
+
+NUMGATE_INLINE const ElementaryConstants& constants() {
+#if defined(__CUDA_ARCH__)
+  return device_elementary_constants;
+#else
+  return elementary_constants();
+#endif
+}
 
 NUMGATE_INLINE DoubleDouble<double> look_up(const std::array<DoubleDouble<double>, 64>& table,
                                             std::int64_t j) {
   return table[static_cast<std::size_t>(j)];
 }
+#if !defined(__CUDACC__)
 NUMGATE_INLINE DoubleDouble<Pack> look_up(const std::array<DoubleDouble<double>, 64>& table,
                                           PackBits j) {
   DoubleDouble<Pack> r;
@@ -45,6 +61,7 @@ NUMGATE_INLINE DoubleDouble<Pack> look_up(const std::array<DoubleDouble<double>,
   }
   return r;
 }
+#endif
 
 template <class T>
 struct ExpParts {
@@ -57,7 +74,7 @@ struct ExpParts {
 template <class T>
 NUMGATE_INLINE ExpParts<T> split(const DoubleDouble<T>& given) {
   using D = DoubleDouble<T>;
-  const auto& c = elementary_constants();
+  const auto& c = constants();
   const auto low = given.hi<-800.0, high = given.hi> 720.0;
   const D x{select(low, T{} - 800.0, select(high, T{} + 720.0, given.hi)),
             select(low, T{}, select(high, T{}, given.lo))};
@@ -85,13 +102,13 @@ NUMGATE_INLINE ExpParts<T> split(const DoubleDouble<T>& given) {
 }  // namespace elementary
 
 template <class T>
-DoubleDouble<T> exp(const DoubleDouble<T>& x) {
+NUMGATE_HOST_DEVICE DoubleDouble<T> exp(const DoubleDouble<T>& x) {
   const auto e = elementary::split(x);
   return ldexp_exact(ldexp_exact(e.root * e.small + e.root, e.scale), e.rest);
 }
 
 template <class T>
-DoubleDouble<T> expm1(const DoubleDouble<T>& x) {
+NUMGATE_HOST_DEVICE DoubleDouble<T> expm1(const DoubleDouble<T>& x) {
   using D = DoubleDouble<T>;
   const auto e = elementary::split(x);
   const D root = ldexp_exact(ldexp_exact(e.root, e.scale), e.rest);
@@ -100,7 +117,7 @@ DoubleDouble<T> expm1(const DoubleDouble<T>& x) {
 
 // x > -1.
 template <class T>
-DoubleDouble<T> log1p(const DoubleDouble<T>& x) {
+NUMGATE_HOST_DEVICE DoubleDouble<T> log1p(const DoubleDouble<T>& x) {
   using D = DoubleDouble<T>;
   const T guess = by_lane(x.hi, [](double y) { return std::log1p(y); });
   const D e = expm1(D(guess));
@@ -109,20 +126,20 @@ DoubleDouble<T> log1p(const DoubleDouble<T>& x) {
 }
 
 template <class T>
-DoubleDouble<T> minus_abs(const DoubleDouble<T>& x) {
+NUMGATE_HOST_DEVICE DoubleDouble<T> minus_abs(const DoubleDouble<T>& x) {
   return {select(x.hi < 0.0, x.hi, -x.hi), select(x.hi < 0.0, x.lo, -x.lo)};
 }
 
 // Both through e^-|x|, which cannot overflow.
 template <class T>
-DoubleDouble<T> sigmoid(const DoubleDouble<T>& x) {
+NUMGATE_HOST_DEVICE DoubleDouble<T> sigmoid(const DoubleDouble<T>& x) {
   using D = DoubleDouble<T>;
   const D e = exp(minus_abs(x));
   const D numerator{select(x.hi < 0.0, e.hi, T{} + 1.0), select(x.hi < 0.0, e.lo, T{})};
   return numerator / (D(1.0) + e);
 }
 template <class T>
-DoubleDouble<T> softplus(const DoubleDouble<T>& x) {
+NUMGATE_HOST_DEVICE DoubleDouble<T> softplus(const DoubleDouble<T>& x) {
   using D = DoubleDouble<T>;
   const D positive{select(x.hi < 0.0, T{}, x.hi), select(x.hi < 0.0, T{}, x.lo)};
   return positive + log1p(exp(minus_abs(x)));

@@ -6,6 +6,7 @@
 #include "oracles/truth.h"
 #include "partitioning/communicator.h"
 #include "partitioning/device_buffer.h"
+#include "partitioning/device_memory.h"
 #include "partitioning/run.h"
 #include "property_tests/families.h"
 
@@ -46,6 +47,54 @@ TEST_P(AgainstTruth, EveryOutputIsClose) {
     EXPECT_LT(relative_error(values, truth.outputs.at(name == "fold" ? "state" : name)),
               GetParam().limit)
         << name;
+}
+
+class HeadGroups : public testing::TestWithParam<const char*> {};
+
+TEST_P(HeadGroups, ChangeNoBit) {
+  RunOptions grouped;
+  grouped.head_groups = 2;
+  const Observation whole = run(GetParam()), parts = run(GetParam(), grouped);
+  EXPECT_EQ(parts.failures, whole.failures);
+  ASSERT_EQ(parts.outputs.size(), whole.outputs.size());
+  for (const auto& [name, values] : whole.outputs) {
+    EXPECT_EQ(parts.outputs.at(name).shape, values.shape) << name;
+    EXPECT_EQ(parts.outputs.at(name).bytes, values.bytes) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Stages, HeadGroups,
+    testing::Values("kda.prefill/cp3/production/gaussian/T=150,H=2,HV=4,state0=random/seed=1",
+                    "kda.prefill/varlen/reference/gaussian/T=90,H=2,cuts=33/seed=1",
+                    "kda.prefill/replay@8/production/gaussian/T=70,H=4,in=f32/seed=1",
+                    "kda.conv/cp3/reference/gaussian/T=23,H=2,state0=random/seed=1",
+                    "kda.merge/sequential/reference/gaussian/T=5,H=2,state0=random/seed=1",
+                    "kda.out_norm/sequential/reference/gaussian/T=33,H=2/seed=1"));
+
+// By hand, from the shapes of core/stage.h and kernels/kda/kda.h.
+TEST(DeviceMemory, IsTheSumOfWhatIsAllocated) {
+  // q, k, v and the gate in bf16, beta, A_log, dt_bias and state0; o, its cast and the state; one
+  // chunk of operands u, w, kg, qg [64 128], Aqk [64 64] in bf16, gamma [128] in fp32.
+  const std::size_t inputs = 4 * 64 * 128 * 2 + 64 * 2 + 4 + 128 * 4 + 65536;
+  const std::size_t outputs = 64 * 128 * (4 + 2) + 65536;
+  const std::size_t chunk = 64 * (4 * 128 + 64) * 2 + 128 * 4;
+  const auto bytes = [](const char* id) { return device_bytes(parse_case(id)); };
+  EXPECT_EQ(bytes("kda.prefill/sequential/production/gaussian/T=64,K=128/seed=1"),
+            inputs + outputs + chunk);
+  // Two ranks on one device: their chunks, own and gathered maps and states, two states each, fold.
+  EXPECT_EQ(bytes("kda.prefill/cp2/production/gaussian/T=64,K=128/seed=1"),
+            inputs + outputs + 2 * chunk + 65536 * (2 * 3 * 2 + 2 * 2 + 1));
+  // 64 heads of a million tokens: a sequence is cut into slabs, the ranks of cp share the device.
+  const double gib = 1 << 30;
+  EXPECT_NEAR(static_cast<double>(
+                  bytes("kda.prefill/sequential/production/needle/T=1048576,H=64,K=128/seed=1")) /
+                  gib,
+              113, 1);
+  EXPECT_NEAR(
+      static_cast<double>(bytes("kda.prefill/cp8/production/needle/T=1048576,H=64,K=128/seed=1")) /
+          gib,
+      185, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "core/errors.h"
@@ -59,6 +60,26 @@ TEST(Profiles, QuickCasesAreLive) {
 
 // The shadow's sixteen evaluations cost about as much per token and head as the square of a head's
 // width; this is the campaign's two minutes in those units.
+TEST(Profiles, ReleaseHasEveryScheduleKindOfPlanAndFamily) {
+  std::set<std::string> seen;
+  std::set<std::int64_t> ladder;
+  for (const auto& c : profile("release").cases) {
+    if (c.stage != "kda.prefill") continue;
+    seen.insert(c.schedule.text() + " " + c.plan.text() + " " + c.family);
+    if (c.schedule.text() == "cp8" && c.family == "needle" && c.plan.text() == "production")
+      if (c.shape.HV == 1) ladder.insert(c.shape.T);
+  }
+  EXPECT_EQ(ladder, (std::set<std::int64_t>{4096, 16384, 65536, 262144, 1048576}));
+  for (const auto& f : families()) {
+    if (std::find(f.stages.begin(), f.stages.end(), "kda.prefill") == f.stages.end()) continue;
+    for (const std::string s :
+         {"sequential", "chunked@1000", "cp2", "cp8", "cp32", "tp8", "replay@16", "resume@1000"})
+      for (const std::string plan : {"production", "reference"})
+        EXPECT_TRUE(seen.contains(s + " " + plan + " " + std::string(f.name)))
+            << s << " " << plan << " " << f.name;
+  }
+}
+
 TEST(Profiles, QuickStaysSmall) {
   std::set<std::string> shadows;
   double work = 0;

@@ -16,6 +16,7 @@
 
 #include "reports/files.h"
 #include "reports/judge.h"
+#include "reports/render.h"
 #include "reports/tests/evidence.h"
 #include "reports/tests/sample_report.h"
 
@@ -121,6 +122,33 @@ TEST(ReportJson, RoundTrip) {
   EXPECT_TRUE(std::isinf(back.cells[0].score.max));
   EXPECT_TRUE(std::isnan(back.cells[0].error.relative));
   EXPECT_EQ(back.cells[1].error.relative, 0.1 + 0.2);
+}
+
+TEST(ReportJson, ARecordNamesDeviceAndTime) {
+  Report report = sample_report(true);
+  report.device = "a device", report.driver = "1.2", report.toolkit = "a compiler";
+  report.cells[0].timing = {1, 2, 3, 4, 5};
+  report.cells[1].timing.truth = 7;
+  const json j = json::parse(to_json(report));
+  EXPECT_EQ(j["commit"], report.git_commit);
+  EXPECT_EQ(j["timing"]["truth"], 10);
+  const Report back = parse_report(to_json(report));
+  EXPECT_EQ(back.device + back.driver + back.toolkit, "a device1.2a compiler");
+  EXPECT_EQ(timing(back).total(), 22);
+  // A report of 1.0 has neither.
+  json old = j;
+  for (const char* member : {"device", "driver", "toolkit", "commit", "timing"}) old.erase(member);
+  for (json& cell : old["cells"]) {
+    cell.erase("timing");
+    for (json& tensor : cell["tensors"]) tensor.erase("error_null");
+  }
+  EXPECT_EQ(timing(parse_report(old.dump())).total(), 0);
+}
+
+TEST(ReportJson, TrimmedRendersTheSame) {
+  const Report report = sample_report(true), small = trimmed(report);
+  EXPECT_LT(to_json(small).size(), to_json(report).size());
+  EXPECT_EQ(render_html(small), render_html(report));
 }
 
 TEST(ReportJson, CellsSurviveACheckpoint) {
