@@ -1,6 +1,6 @@
 // Decode: one token against the state, and against a checkpoint with a ring of records.
-// PIPELINE 2.13b, 3.5. A block owns 32 columns; lane = column, warp = a quarter of the key rows,
-// whose partial sums are added as (p0 + p1) + (p2 + p3).
+// PIPELINE 2.13b, 3.5. A warp has a quarter of the key rows, whose partial sums are added as
+// (p0 + p1) + (p2 + p3); in replay and flush a block owns 32 columns, one a lane.
 #include "kernels/kda/launch.h"
 #include "kernels/kda/rows.cuh"
 
@@ -37,46 +37,69 @@ __device__ __forceinline__ float sum_warps(simt::Shared<float> slots, float x) {
   return (slots[lane] + slots[32 + lane]) + (slots[64 + lane] + slots[96 + lane]);
 }
 
+// Sum over the four warps of N neighbouring columns a lane; `slots` is [4][32 N].
+template <int N>
+__device__ __forceinline__ void sum_warps(simt::Shared<float> slots, float (&x)[N]) {
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+#pragma unroll
+  for (int n = 0; n < N; ++n) slots[(warp * N + n) * 32 + lane] = x[n];
+  __syncthreads();
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    const auto part = [&](int w) { return slots[(w * N + n) * 32 + lane]; };
+    x[n] = (part(0) + part(1)) + (part(2) + part(3));
+  }
+}
+
+// A block carries a whole head: a lane N neighbouring columns, a warp a quarter of the rows.
 template <int K, int V, class P>
 __global__ void __launch_bounds__(kThreads) decode_kernel(DecodeArgs a, P plan) {
+  constexpr int kRows = K / kWarps, N = V / 32;
   NUMGATE_SHARED(float, q, K);
   NUMGATE_SHARED(float, k, K);
   NUMGATE_SHARED(float, alpha, K);
   NUMGATE_SHARED(float, beta, 1);
-  NUMGATE_SHARED(float, reads, kThreads);
-  NUMGATE_SHARED(float, outputs, kThreads);
-  constexpr int kRows = K / kWarps;
-  const std::int64_t sequence = blockIdx.z;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, hv = blockIdx.y,
-            column = blockIdx.x * kColumns + lane;
+  NUMGATE_SHARED(float, reads, kThreads* N);
+  NUMGATE_SHARED(float, outputs, kThreads* N);
+  const std::int64_t sequence = blockIdx.y;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, hv = blockIdx.x;
   const Format f = plan[Site::decode_dot];
   const std::int64_t head = sequence * a.dims.HV + hv;
-  float* const state = a.state + (head * K + warp * kRows) * V + column;
-  float S[kRows], read = 0;
+  float* const state = a.state + (head * K + warp * kRows) * V + lane * N;
+  float S[kRows][N];
   // The state is most of the traffic: its loads are under way while warp 0 prepares the token.
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) S[i] = state[std::int64_t{i} * V];
+  for (int i = 0; i < kRows; ++i) load_elements<N>(state, std::int64_t{i} * V, Format::ieee, S[i]);
   share_token<K, true>(a.dims, a.in, plan, sequence, hv, q, k, alpha, beta);
+  float read[N] = {};
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    S[i] *= alpha[warp * kRows + i];
-    read = fmaf(round_to(f, k[warp * kRows + i]), round_to(f, S[i]), read);
+    const float decay = alpha[warp * kRows + i], key = round_to(f, k[warp * kRows + i]);
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      S[i][n] *= decay;
+      read[n] = fmaf(key, round_to(f, S[i][n]), read[n]);
+    }
   }
-  read = sum_warps(reads, read);
-  const float v = load_element(a.in.v, head * V + column, a.dims.in);
-  const float u = beta[0] * (v - read);
-  float o = 0;
+  sum_warps<N>(reads, read);
+  float v[N], u[N], o[N] = {};
+  load_elements<N>(a.in.v, head * V + lane * N, input_format(a.dims.in), v);
+#pragma unroll
+  for (int n = 0; n < N; ++n) u[n] = beta[0] * (v[n] - read[n]);
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    S[i] = round_to(plan[Site::state], fmaf(k[warp * kRows + i], u, S[i]));
-    o = fmaf(round_to(f, q[warp * kRows + i]), round_to(f, S[i]), o);
-    state[std::int64_t{i} * V] = S[i];
+    const float key = k[warp * kRows + i], query = round_to(f, q[warp * kRows + i]);
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      S[i][n] = round_to(plan[Site::state], fmaf(key, u[n], S[i][n]));
+      o[n] = fmaf(query, round_to(f, S[i][n]), o[n]);
+    }
+    store_elements<N>(state, std::int64_t{i} * V, Format::ieee, S[i]);
   }
-  o = sum_warps(outputs, o);
-  if (warp == 0) {
-    if (a.o) a.o[head * V + column] = o;
-    store_element(a.o_cast, head * V + column, output_format(plan[Site::output], a.dims.in), o);
-  }
+  sum_warps<N>(outputs, o);
+  if (warp != 0) return;
+  if (a.o) store_elements<N>(a.o, head * V + lane * N, Format::ieee, o);
+  store_elements<N>(a.o_cast, head * V + lane * N, output_format(plan[Site::output], a.dims.in), o);
 }
 
 template <int K, int V, class P>
@@ -172,10 +195,9 @@ __global__ void __launch_bounds__(kThreads) flush_kernel(FlushArgs a, P plan) {
 void launch_decode(const DecodeArgs& a, const Plan& plan, simt::Stream stream) {
   with_fp32_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto v, auto p) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
-    simt::launch(
-        "kda.decode",
-        dim3(V / kColumns, static_cast<unsigned>(a.dims.HV), static_cast<unsigned>(a.dims.T)),
-        dim3(kThreads), 0, stream, decode_kernel<K, V, decltype(p)>, a, p);
+    simt::launch("kda.decode",
+                 dim3(static_cast<unsigned>(a.dims.HV), static_cast<unsigned>(a.dims.T)),
+                 dim3(kThreads), 0, stream, decode_kernel<K, V, decltype(p)>, a, p);
   });
 }
 
