@@ -49,7 +49,8 @@ configure() {
     -DNUMGATE_CUDA=ON ${NUMGATE_COMMIT:+-DNUMGATE_COMMIT="$NUMGATE_COMMIT"} >/dev/null
 }
 libraries=$prefix/usr/lib/x86_64-linux-gnu
-export CPATH=$prefix/usr/include:$prefix/usr/include/x86_64-linux-gnu${CPATH:+:$CPATH}
+# As system headers: their warnings are not ours.
+export CPLUS_INCLUDE_PATH=$prefix/usr/include:$prefix/usr/include/x86_64-linux-gnu${CPLUS_INCLUDE_PATH:+:$CPLUS_INCLUDE_PATH}
 export LIBRARY_PATH=$libraries${LIBRARY_PATH:+:$LIBRARY_PATH}
 export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 step unpack unpack
