@@ -38,7 +38,7 @@ Profile quick() {
            "sequential chunked@100 chunked@64 decode replay@16 cp8 cp3 varlen resume@100",
            "production", "gaussian", "T=512"},
           {"kda.prefill", "tp2", "production", "gaussian", "T=512,H=2"},
-          {"kda.prefill", "decode replay@16 cp3 resume@100", "reference", "needle", "T=512"},
+          {"kda.prefill", "decode replay@16 cp3 resume@100", "reference", "needle", "T=1024"},
           {"kda.prefill", "chunked@100", "reference production", "slow_decay", "T=1024"},
           // Every family.
           {"kda.prefill", "sequential", "production",
