@@ -44,7 +44,7 @@ Timing CostModel::next(const Case& c, bool run_twice) {
   t.judge = kCell + kJudge * work;
   const auto shadow = [&](const Plan& declared) {
     if (!shadows_.insert(shadow_key(c, declared)).second) return;
-    const double draws = c.family == "outlier_channels" ? 2 : 1;
+    const int draws = shadow_draws(c, 1);
     t.shadow += draws * (!recurrent    ? kShadowRows * work
                          : gpu_oracle_ ? kShadowDevice * millions * turns
                                        : kShadowHost * work);

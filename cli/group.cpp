@@ -57,6 +57,11 @@ const TensorMap& Group::inputs() {
   return *inputs_;
 }
 
+int shadow_draws(const Case& c, int draws) {
+  const bool dominated = c.family == "outlier_channels" || c.family == "strong_decay";
+  return dominated ? 2 * draws : draws;
+}
+
 OracleDevice Group::oracle_device() const {
   return options_.oracle == "cuda" ? OracleDevice::cuda : OracleDevice::cpu;
 }
@@ -89,8 +94,7 @@ const std::map<std::string, TensorShadow>& Group::shadow(const Case& c, const Pl
   const auto found = shadows_.find(key);
   if (found != shadows_.end()) return found->second;
   ShadowOptions o;
-  // Where one channel dominates a row, few draws do not tell the shadow's spread.
-  o.draws = c.family == "outlier_channels" ? 2 * options_.draws : options_.draws;
+  o.draws = shadow_draws(c, options_.draws);
   o.device = oracle_device();
   o.progress = [&](double f) { options_.progress("shadow of " + declared.name, f); };
   const TensorMap& in = inputs();

@@ -25,6 +25,9 @@ struct GroupOptions {
                                                                               double) {};
 };
 
+// Draws of the case's shadow. Where one scalar dominates a row (an outlier channel; a token's own
+// q . k where all else is forgotten), few do not tell the shadow's spread: it gets twice as many.
+int shadow_draws(const Case& c, int draws);
 // What tells a group's shadows apart: the schedule's form and the formats of the sites that it has.
 std::string shadow_key(const Case& c, const Plan& declared);
 // The plan of the second shadow, which equivalence is judged by, where the case needs one.

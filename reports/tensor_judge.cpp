@@ -313,11 +313,20 @@ class TensorJudge {
   void judge_accuracy() {
     // By head and rank, the window sums of error and truth.
     std::map<HeadRank, std::pair<double, double>> sums;
+    std::map<HeadRank, std::int64_t> rows;
     for (std::size_t i = 0; i < tensor_.keys.size(); ++i) {
-      auto& [error, truth] = sums[{tensor_.keys[i].head, tensor_.keys[i].rank}];
+      const auto& k = tensor_.keys[i];
+      auto& [error, truth] = sums[{k.head, k.rank}];
       error += tensor_.kernel.squares[i];
       truth += tensor_.truth_squares[i];
+      rows[{k.head, k.rank}] += k.end - k.begin;
     }
+    // The truth of a few tokens may be nearly zero: a packed sequence of fewer than a window's
+    // least rows is not held to the budget beside longer ones.
+    const bool any_long = std::any_of(rows.begin(), rows.end(),
+                                      [](const auto& r) { return r.second >= kShortestWindow; });
+    if (!tensor_.is_state && any_long)
+      std::erase_if(sums, [&](const auto& s) { return rows.at(s.first) < kShortestWindow; });
     std::map<HeadRank, std::optional<Slope>> slopes;
     for (const auto& [key, context] : contexts_)
       slopes[key] = fit(context, 0, [&](std::size_t i) {

@@ -219,6 +219,19 @@ TEST(Judge, AccuracyOfTheWorstHeadAndRank) {
   EXPECT_NEAR(cell.error.relative, kShadowError * std::sqrt(1e5), 1e-9);
 }
 
+TEST(Judge, AFewPackedTokensAreNotHeldToTheBudgetBesideLongerSequences) {
+  for (const auto& [id, fails] :
+       {std::pair{"kda.prefill/varlen/production/gaussian/T=512,cuts=100+107/seed=1", false},
+        {"kda.prefill/varlen/production/gaussian/T=512,cuts=100+108/seed=1", true},
+        {"kda.prefill/sequential/production/gaussian/T=7/seed=1", true}}) {
+    CellEvidence evidence = healthy(id);
+    TensorProfile& o = evidence.tensors[0];
+    for (std::size_t i = 0; i < o.keys.size(); ++i)
+      if (o.keys[i].end - o.keys[i].begin <= 8) o.truth_squares[i] *= 1e-5;
+    EXPECT_EQ(has_rule(judged(evidence), "accuracy"), fails) << id;
+  }
+}
+
 TEST(Judge, AStateBlamesNoRankOfACut) {
   CellEvidence evidence = healthy(kCp);
   evidence.tensors[1] = state_profile(evidence.c, 1, 3);
