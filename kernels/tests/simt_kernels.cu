@@ -2,6 +2,9 @@
 
 #include <stdexcept>
 
+#include "kernels/simt/async_copy.h"
+#include "kernels/simt/load_matrix.h"
+
 namespace numgate::kernels::NUMGATE_BACKEND {
 
 __global__ void reduce(const float* in, float* out, bool barrier) {
@@ -122,6 +125,35 @@ __global__ void places(std::uint32_t* out) {
   const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
   const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
   out[block * blockDim.x * blockDim.y * blockDim.z + thread] = thread + 1000 * block;
+}
+
+__global__ void copies(const std::uint32_t* in, std::uint32_t* out) {
+  NUMGATE_SHARED(std::uint32_t, words, 8);
+  const auto show = [&](int at) {
+    for (int i = 0; i < 8; ++i) out[at * 8 + i] = words[i];
+  };
+  for (int i = 0; i < 8; ++i) words[i] = 7;
+  for (int group = 0; group < 2; ++group) {
+    simt::copy16_async(words, 4 * group, in + 4 * group);
+    simt::commit_copies();
+  }
+  show(0);
+  simt::wait_for_copies<1>();
+  show(1);
+  simt::wait_for_copies<0>();
+  show(2);
+}
+
+__global__ void load_matrices(std::uint32_t* out, bool transposed) {
+  NUMGATE_SHARED(std::uint16_t, tile, 256);
+  for (int i = threadIdx.x; i < 256; i += 32) tile[i] = static_cast<std::uint16_t>(i);
+  __syncwarp();
+  std::uint32_t r[4];
+  if (transposed)
+    simt::load_matrix_x4_transposed(r, tile, threadIdx.x * 8);
+  else
+    simt::load_matrix_x4(r, tile, threadIdx.x * 8);
+  for (int m = 0; m < 4; ++m) out[threadIdx.x * 4 + m] = r[m];
 }
 
 }  // namespace numgate::kernels::NUMGATE_BACKEND

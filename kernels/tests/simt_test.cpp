@@ -99,6 +99,28 @@ TEST(Simt, GroupsOfSharedMemory) {
   EXPECT_EQ(out, (std::vector<std::uint32_t>{1, 1, 0xabcd1234u}));
 }
 
+TEST(Simt, AnAsynchronousCopyIsPoisonUntilItsWait) {
+  alignas(16) std::uint32_t in[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  constexpr std::uint32_t p = 0xffffffffu;
+  std::vector<std::uint32_t> out(24);
+  launch("copies", 1, 1, 0, stream, copies, in, out.data());
+  EXPECT_EQ(out, (std::vector<std::uint32_t>{p, p, p, p, p, p, p, p, 1, 2, 3, 4,
+                                             p, p, p, p, 1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
+TEST(Simt, MatricesOfFragments) {
+  for (const bool transposed : {false, true}) {
+    std::vector<std::uint32_t> out(128);
+    launch("matrices", 1, 32, 0, stream, load_matrices, out.data(), transposed);
+    for (unsigned lane = 0; lane < 32; ++lane)
+      for (unsigned m = 0; m < 4; ++m) {
+        const unsigned step = transposed ? 8 : 1, other = transposed ? 1 : 8;
+        const unsigned first = 64 * m + lane / 4 * other + 2 * (lane % 4) * step;
+        EXPECT_EQ(out[4 * lane + m], first | (first + step) << 16) << lane << " " << m;
+      }
+  }
+}
+
 TEST(Simt, SharedMemoryIsChecked) {
   std::uint32_t out = 0;
   float value = 0;
