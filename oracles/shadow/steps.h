@@ -148,7 +148,9 @@ NUMGATE_INLINE V tensor_core_step(Left a, Right b, V c, int fraction_bits) {
     exponent[i] = N::exponents(splat<V>(a(i))) - bias + N::exponents(b(i));
     top = exponent[i] > top ? exponent[i] : top;
   }
-  const V scale = N::powers(bias + cut_at - (top - bias)), unscale = N::powers(top - cut_at);
+  // 2^(25 - e), e the exponent of `top`, and its inverse. The exponent field of 2^(25 - e) in one
+  // sum has a constant that overflows once folded.
+  const V scale = N::powers(bias - (top - bias)) * power(25), unscale = N::powers(top - cut_at);
   V sum[2] = {N::integer_part(c * scale), V{}};  // two chains of additions, each half as long
   NUMGATE_UNROLL
   for (int i = 0; i < L; ++i) {
