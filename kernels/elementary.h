@@ -118,7 +118,8 @@ NUMGATE_ELEMENTARY float log1p_tail(float t) {
 }
 
 // 1 / d to nearest, 1 <= d <= 2. On the GPU one Newton step on the hardware's seed, without the
-// branch of a division; the doctor compares it with the CPU's division.
+// branch of a division: the same for all 2^23 + 1 arguments on an H200. The doctor's check of
+// sigmoid and silu rests on it.
 NUMGATE_ELEMENTARY float reciprocal(float d) {
 #if defined(__CUDA_ARCH__)
   float seed;

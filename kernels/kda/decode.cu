@@ -28,16 +28,8 @@ __device__ __forceinline__ void share_token(const KdaDims& d, const KdaInputs& i
   __syncthreads();
 }
 
-// Sum over the four warps, the same value in each; `slots` is [4][32], reusable after the next
-// barrier.
-__device__ __forceinline__ float sum_warps(simt::Shared<float> slots, float x) {
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  slots[warp * 32 + lane] = x;
-  __syncthreads();
-  return (slots[lane] + slots[32 + lane]) + (slots[64 + lane] + slots[96 + lane]);
-}
-
-// Sum over the four warps of N neighbouring columns a lane; `slots` is [4][32 N].
+// Sums over the four warps of N columns a lane, the same values in each; `slots` is [4][N][32],
+// reusable after the next barrier.
 template <int N>
 __device__ __forceinline__ void sum_warps(simt::Shared<float> slots, float (&x)[N]) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -49,6 +41,11 @@ __device__ __forceinline__ void sum_warps(simt::Shared<float> slots, float (&x)[
     const auto part = [&](int w) { return slots[(w * N + n) * 32 + lane]; };
     x[n] = (part(0) + part(1)) + (part(2) + part(3));
   }
+}
+__device__ __forceinline__ float sum_warps(simt::Shared<float> slots, float x) {
+  float one[1] = {x};
+  sum_warps<1>(slots, one);
+  return one[0];
 }
 
 // A block carries a whole head: a lane N neighbouring columns, a warp a quarter of the rows.

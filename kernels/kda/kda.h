@@ -60,6 +60,21 @@ struct Packing {
   const std::int64_t* begin = nullptr;  // [chunks]
   const std::int64_t* end = nullptr;    // [chunks]
   const std::int64_t* first = nullptr;  // [sequences + 1]
+
+  constexpr std::int64_t chunk_count(const KdaDims& d) const { return begin ? chunks : d.chunks(); }
+  // The tokens of a chunk, and the chunks of a sequence, as [first, end).
+  constexpr std::int64_t first_token(std::int64_t chunk) const {
+    return begin ? begin[chunk] : chunk * kChunk;
+  }
+  constexpr std::int64_t end_token(const KdaDims& d, std::int64_t chunk) const {
+    return begin ? end[chunk] : d.T;
+  }
+  constexpr std::int64_t first_chunk(std::int64_t sequence) const {
+    return begin ? first[sequence] : 0;
+  }
+  constexpr std::int64_t end_chunk(const KdaDims& d, std::int64_t sequence) const {
+    return begin ? first[sequence + 1] : d.chunks();
+  }
 };
 
 struct PrepareArgs {

@@ -47,8 +47,8 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
   const KdaDims& d = a.dims;
   const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, hv = blockIdx.y;
   const std::int64_t chunk = blockIdx.x, slot = chunk * d.HV + hv;  // [chunks, HV]
-  const std::int64_t begin = a.packing.begin ? a.packing.begin[chunk] : chunk * kChunk;
-  const std::int64_t end = a.packing.begin ? a.packing.end[chunk] : d.T;
+  const std::int64_t begin = a.packing.first_token(chunk);
+  const std::int64_t end = a.packing.end_token(d, chunk);
 
   for (int r = warp; r < kChunk; r += kWarps) {
     const PreparedRow<K, P> row(d, a.in, plan, begin + r, begin + r < end, hv);
@@ -224,7 +224,7 @@ void launch_prepare(const PrepareArgs& a, const Plan& plan, simt::Stream stream)
 void launch_prepare_any(const PrepareArgs& a, const Plan& plan, simt::Stream stream) {
   with_kernel(a.dims.K, a.dims.V, plan, [&](auto k, auto v, auto p) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
-    const std::int64_t chunks = a.packing.begin ? a.packing.chunks : a.dims.chunks();
+    const std::int64_t chunks = a.packing.chunk_count(a.dims);
     simt::launch("kda.prepare",
                  dim3(static_cast<unsigned>(chunks), static_cast<unsigned>(a.dims.HV)),
                  dim3(kThreads), Layout<K, V>::floats * sizeof(float), stream,

@@ -79,8 +79,8 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
             h = hv / (d.HV / d.H);
   const Lane l;
   const std::int64_t chunk = blockIdx.x, slot = chunk * d.HV + hv;  // [chunks, HV]
-  const std::int64_t begin = a.packing.begin ? a.packing.begin[chunk] : chunk * kChunk;
-  const std::int64_t end = a.packing.begin ? a.packing.end[chunk] : d.T;
+  const std::int64_t begin = a.packing.first_token(chunk);
+  const std::int64_t end = a.packing.end_token(d, chunk);
   const int tokens = end - begin < kChunk ? static_cast<int>(end - begin) : kChunk;
 
   // Loads of raw inputs start long before their use. This lane's tokens `row` and `row` + 8 and
@@ -165,9 +165,9 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
     for (int i = 0; i < kChannels; ++i) total[gate_block * K + gate_channel + i] = sum[i];
   }
   if (thread < kChunk)
-    beta[thread] = begin + thread < end ? elementary::sigmoid(load_element(
-                                              a.in.beta, (begin + thread) * d.HV + hv, Dtype::bf16))
-                                        : 0.0f;
+    beta[thread] = thread < tokens ? elementary::sigmoid(load_element(
+                                         a.in.beta, (begin + thread) * d.HV + hv, Dtype::bf16))
+                                   : 0.0f;
   __syncthreads();
   if (thread < 2 * kChunk)  // of q, too
     norm_k[thread] = inverse_norm(norm_k[thread]) * (thread < kChunk ? 1.0f : query_scale<K>());
@@ -403,7 +403,7 @@ bool prepare_in_bf16(const PrepareArgs& a, const Plan& plan) {
 void launch_prepare_bf16(const PrepareArgs& a, const Plan&, simt::Stream stream) {
   with_shape(a.dims.K, a.dims.V, [&](auto k, auto v) {
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
-    const std::int64_t chunks = a.packing.begin ? a.packing.chunks : a.dims.chunks();
+    const std::int64_t chunks = a.packing.chunk_count(a.dims);
     simt::launch("kda.prepare_bf16",
                  dim3(static_cast<unsigned>(chunks), static_cast<unsigned>(a.dims.HV)),
                  dim3(kThreads), Layout<K, V>::bytes, stream, prepare_bf16_kernel<K, V>, a);

@@ -6,7 +6,6 @@ namespace numgate::kernels::NUMGATE_BACKEND {
 namespace {
 
 constexpr int kThreads = 128, kWarps = kThreads / 32, kColumns = 32, kPitch = kColumns + 4;
-constexpr int kSquare = kChunk + 4;  // row pitch of a 64 x 64 matrix
 
 template <int K>
 struct Layout {
@@ -32,8 +31,8 @@ __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P
   const int thread = threadIdx.x, warp = thread / 32, hv = blockIdx.y,
             first_column = blockIdx.x * kColumns;
   const std::int64_t sequence = blockIdx.z, state_at = (sequence * d.HV + hv) * K;
-  const std::int64_t first_chunk = a.packing.begin ? a.packing.first[sequence] : 0;
-  const std::int64_t last_chunk = a.packing.begin ? a.packing.first[sequence + 1] : d.chunks();
+  const std::int64_t first_chunk = a.packing.first_chunk(sequence);
+  const std::int64_t last_chunk = a.packing.end_chunk(d, sequence);
   const Lane l;
   const bool writes_o = a.o_cast != nullptr;
   const Format out = output_format(plan[Site::output], d.in);
@@ -44,8 +43,8 @@ __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P
   }
   for (std::int64_t chunk = first_chunk; chunk < last_chunk; ++chunk) {
     const std::int64_t slot = chunk * d.HV + hv;
-    const std::int64_t begin = a.packing.begin ? a.packing.begin[chunk] : chunk * kChunk;
-    const std::int64_t end = a.packing.begin ? a.packing.end[chunk] : d.T;
+    const std::int64_t begin = a.packing.first_token(chunk);
+    const std::int64_t end = a.packing.end_token(d, chunk);
     load_matrix<kChunk, K, kThreads>(w, L::kKey, a.chunk.w, slot * kChunk * K, plan[Site::w_store]);
     load_matrix<kChunk, K, kThreads>(kg, L::kKey, a.chunk.kg, slot * kChunk * K,
                                      plan[Site::kg_store]);

@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(threads_of(writes_o))
   const int warp = threadIdx.x / 32 % kWarps, hv = blockIdx.y, first_column = blockIdx.x * kColumns;
   const Lane l;
   const std::int64_t sequence = blockIdx.z, state_at = (sequence * d.HV + hv) * K;
-  const std::int64_t first_chunk = a.packing.begin ? a.packing.first[sequence] : 0;
-  const std::int64_t last_chunk = a.packing.begin ? a.packing.first[sequence + 1] : d.chunks();
+  const std::int64_t first_chunk = a.packing.first_chunk(sequence);
+  const std::int64_t last_chunk = a.packing.end_chunk(d, sequence);
   const bool carries = threadIdx.x / 32 < kWarps;  // this warp's part: the state, or o
 
   const auto fetch = [&](std::int64_t chunk, int stage) {
@@ -166,8 +166,8 @@ __global__ void __launch_bounds__(threads_of(writes_o))
       keep_h();
     } else {
       // o += Aqk v_new
-      const std::int64_t begin = a.packing.begin ? a.packing.begin[chunk] : chunk * kChunk;
-      const std::int64_t end = a.packing.begin ? a.packing.end[chunk] : d.T;
+      const std::int64_t begin = a.packing.first_token(chunk);
+      const std::int64_t end = a.packing.end_token(d, chunk);
       for (int k = 0; k < row + 16; k += 16) {
         std::uint32_t aa[4], b[2][4];
         simt::load_matrix_x4(aa, aqk, aqk_at ^ k);

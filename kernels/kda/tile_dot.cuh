@@ -9,6 +9,8 @@ using simt::mma_m16n8k16_bf16;
 using simt::mma_m16n8k16_fp16;
 using simt::mma_m16n8k8_tf32;
 
+inline constexpr int kSquare = kChunk + 4;  // row pitch of 64 x 64 fp32 matrices in shared memory
+
 // Row and columns of the four accumulators of this lane (the layout of mma.sync's D).
 struct Lane {
   int id, row, pair;  // rows `row` and `row + 8`, columns 2 `pair` and 2 `pair` + 1

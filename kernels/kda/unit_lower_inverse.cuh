@@ -6,7 +6,6 @@
 namespace numgate::kernels::NUMGATE_BACKEND {
 
 inline constexpr int kSubChunks = kChunk / kSubChunk;
-inline constexpr int kSquare = kChunk + 4;  // row pitch of 64 x 64 fp32 matrices
 
 // Column `thread` of the diagonal blocks of T, by forward substitution; threads 0 to 63. A, T
 // [64][kSquare].
