@@ -20,12 +20,12 @@
 
 namespace numgate::elementary {
 
-inline constexpr double kExp2MaxUlp = 0.805;
+inline constexpr double kExp2MaxUlp = 0.808;
 inline constexpr double kLog2MaxUlp = 0.994;
-inline constexpr double kExpMaxUlp = 1.010;
+inline constexpr double kExpMaxUlp = 1.009;
 inline constexpr double kLog1pMaxUlp = 0.973;
-inline constexpr double kSigmoidMaxUlp = 1.478;
-inline constexpr double kSoftplusMaxUlp = 1.695;
+inline constexpr double kSigmoidMaxUlp = 1.480;
+inline constexpr double kSoftplusMaxUlp = 1.703;
 inline constexpr double kSiluMaxUlp = 1.484;
 inline constexpr double kRsqrtMaxUlp = 0.501;
 inline constexpr double kTanhMaxUlp = 1.503;
