@@ -37,13 +37,23 @@ NUMGATE_ELEMENTARY uint32_t bits(float x) { return __builtin_bit_cast(uint32_t, 
 NUMGATE_ELEMENTARY float from_bits(uint32_t b) { return __builtin_bit_cast(float, b); }
 NUMGATE_ELEMENTARY float nan() { return from_bits(0x7fffffff); }
 NUMGATE_ELEMENTARY float infinity() { return from_bits(0x7f800000); }
-NUMGATE_ELEMENTARY float magnitude(float x) { return from_bits(bits(x) & 0x7fffffff); }
+NUMGATE_ELEMENTARY float magnitude(float x) { return __builtin_fabsf(x); }
 NUMGATE_ELEMENTARY float with_sign(float x, float sign) {
   return from_bits(bits(x) | (bits(sign) & 0x80000000));
 }
 // NaN passes.
 NUMGATE_ELEMENTARY float clamp(float x, float low, float high) {
   return x < low ? low : x > high ? high : x;
+}
+// The greater of the two; NaN passes.
+NUMGATE_ELEMENTARY float at_least(float low, float x) {
+#if defined(__CUDA_ARCH__)
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(low));
+  return y;
+#else
+  return x < low ? low : x;
+#endif
 }
 // To the nearest integer, ties to even, for |x| < 2^22.
 NUMGATE_ELEMENTARY float nearest(float x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
@@ -81,13 +91,14 @@ NUMGATE_ELEMENTARY float scaled_exp_of(float x, int k) {
   return scaled_exp(r, low, static_cast<int>(n) + k);
 }
 
-// y 2^n where that is a normal number: n is in the low bits of shifted = n + 1.5 2^23.
+// y 2^n where that is a normal number or n = -127, which stands for zero; n is in the low bits of
+// shifted = n + 1.5 2^23. A product, so that NaN stays NaN.
 NUMGATE_ELEMENTARY float scale_normal(float y, float shifted) {
-  return from_bits(bits(y) + (bits(shifted) << 23));
+  return y * from_bits((bits(shifted) << 23) + 0x3f800000);
 }
 
 // 2^x whatever x is.
-NUMGATE_ELEMENTARY_RARE float exp2_of_any(float x) {
+NUMGATE_ELEMENTARY float exp2_of_any(float x) {
   if (x != x) return nan();
   x = clamp(x, -151.0f, 128.0f);
   float n = nearest(x);
@@ -97,10 +108,12 @@ NUMGATE_ELEMENTARY_RARE float exp2_of_any(float x) {
   const float low = fmaf(f, -0x1.05c610p-29f, fmaf(f, 0x1.62e430p-1f, -r));
   return scaled_exp(r, low, static_cast<int>(n));
 }
-NUMGATE_ELEMENTARY_RARE float exp_of_any(float x) {
+NUMGATE_ELEMENTARY float exp_of_any(float x) {
   if (x != x) return nan();
   return scaled_exp_of(clamp(x, -104.6f, 89.0f), 0);
 }
+NUMGATE_ELEMENTARY_RARE float call_exp2_of_any(float x) { return exp2_of_any(x); }
+NUMGATE_ELEMENTARY_RARE float call_exp_of_any(float x) { return exp_of_any(x); }
 
 // log(1 + t) - t for -1/3 <= t <= 1/3, degree 10.
 NUMGATE_ELEMENTARY float log1p_tail(float t) {
@@ -146,7 +159,7 @@ NUMGATE_ELEMENTARY uint32_t exponent_bits(float m) { return (bits(m) - 0x3f2aaaa
 
 namespace detail {
 
-// 2^x where |x| < 125.5, and anything elsewhere: degree 6 on |f| <= 1/2.
+// 2^x where -127 <= x < 126, zero below -126.5, and anything elsewhere: degree 6 on |f| <= 1/2.
 NUMGATE_ELEMENTARY float exp2_inside(float x) {
   const float shifted = x + 0x1.8p23f;
   const float f = x - (shifted - 0x1.8p23f);
@@ -163,12 +176,16 @@ NUMGATE_ELEMENTARY float exp2_inside(float x) {
 
 // Kernels spend their time here: where the result is a normal number, a short path.
 NUMGATE_ELEMENTARY float exp2(float x) {
+  return detail::magnitude(x) < 125.5f ? detail::exp2_inside(x) : detail::call_exp2_of_any(x);
+}
+// The same where a call, on the GPU, would cost the registers that it clears.
+NUMGATE_ELEMENTARY float exp2_without_call(float x) {
   return detail::magnitude(x) < 125.5f ? detail::exp2_inside(x) : detail::exp2_of_any(x);
 }
 
-// 2^x of a decay, x < 125.5: zero below 2^-125.5, where a product with it no longer counts.
+// 2^x of a decay, x < 126: zero below 2^-126.5, where a product with it no longer counts.
 NUMGATE_ELEMENTARY float exp2_flushed(float x) {
-  return x <= -125.5f ? 0.0f : detail::exp2_inside(x);
+  return detail::exp2_inside(detail::at_least(-127.0f, x));
 }
 
 namespace detail {
@@ -191,6 +208,9 @@ NUMGATE_ELEMENTARY float exp_inside(float x) {
 }  // namespace detail
 
 NUMGATE_ELEMENTARY float exp(float x) {
+  return detail::magnitude(x) < 87.0f ? detail::exp_inside<0>(x) : detail::call_exp_of_any(x);
+}
+NUMGATE_ELEMENTARY float exp_without_call(float x) {
   return detail::magnitude(x) < 87.0f ? detail::exp_inside<0>(x) : detail::exp_of_any(x);
 }
 
@@ -231,10 +251,14 @@ NUMGATE_ELEMENTARY float log1p(float x) {
 // Without branches, for the gates' sake: e^-|x| is formed times 2^64, so that only the last product
 // meets subnormals.
 NUMGATE_ELEMENTARY float sigmoid(float x) {
-  const float magnitude = detail::magnitude(x);
-  const float e = detail::exp_inside<64>(magnitude < 104.0f ? -magnitude : -104.0f) * 0x1p-64f;
+  const float e =
+      detail::exp_inside<64>(detail::at_least(-104.0f, -detail::magnitude(x))) * 0x1p-64f;
   const float y = detail::over_one_plus(x < 0.0f ? e : 1.0f, 0.0f, e);
+#if defined(__CUDA_ARCH__)
+  return y;  // NVIDIA arithmetic has but one NaN
+#else
   return x != x ? detail::nan() : y;
+#endif
 }
 
 // log(1 + e^x) = max(x, 0) + log1p(e^-|x|)

@@ -51,8 +51,13 @@ __device__ __forceinline__ int a_transposed_at(int row) {
   const int lane = threadIdx.x % 32;
   return swizzled<columns>(lane % 8 + lane / 16 * 8, row + lane / 8 % 2 * 8);
 }
-// B of 16 columns, two tiles of 8, from a tile of k by columns: load_matrix_x4_transposed at
-// (b_at + k columns) ^ column, column a multiple of 16.
+// B of 16 columns, two tiles of 8, from a tile of columns by k: load_matrix_x4 at
+// (b_transposed_at + column columns) ^ k, both multiples of 16.
+template <int columns>
+__device__ __forceinline__ int b_transposed_at() {
+  return a_transposed_at<columns>(0);
+}
+// The same from a tile of k by columns: load_matrix_x4_transposed at (b_at + k columns) ^ column.
 template <int columns>
 __device__ __forceinline__ int b_at() {
   const int lane = threadIdx.x % 32;

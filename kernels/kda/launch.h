@@ -29,7 +29,7 @@ void launch_prepare_bf16(const PrepareArgs&, const Plan&, simt::Stream);
 bool prepare_in_bf16(const PrepareArgs&, const Plan&);
 void launch_state_pass_any(const StatePassArgs&, const Plan&, simt::Stream);
 void launch_state_pass_bf16(const StatePassArgs&, const Plan&, simt::Stream);
-bool state_pass_in_bf16(const Plan&);
+bool state_pass_in_bf16(const StatePassArgs&, const Plan&);
 
 inline RuntimePlan runtime_plan(const Plan& plan) {
   RuntimePlan p;
@@ -44,7 +44,8 @@ void with_plan(const Plan& plan, F f) {
 #ifdef __CUDACC__
   if (plan.formats == reference_formats()) return f(StaticPlan<Named::reference>{});
   if (plan.formats == production_formats()) return f(StaticPlan<Named::production>{});
-  if (plan.formats == production_formats(Format::tf32, Format::tf32)) return f(StaticPlan<Named::tf32>{});
+  if (plan.formats == production_formats(Format::tf32, Format::tf32))
+    return f(StaticPlan<Named::tf32>{});
 #endif
   f(runtime_plan(plan));
 }

@@ -1,351 +1,268 @@
 // Chunk operands where everything kept or multiplied is bf16 and the gate is bounded: what
-// prepare.cu computes, bit for bit. One block a chunk and value head; a warp holds 16 tokens and
-// half of the channels in the layout of mma.sync's fragments, whose k is permuted inside each step
-// of 16 (lane p of a row holds channels 4p to 4p + 3), which changes no bit.
-#include "kernels/kda/bf16_tiles.cuh"
-#include "kernels/kda/chunk_decay.cuh"
+// prepare.cu computes, bit for bit. One block a chunk and value head.
+#include "kernels/kda/prepare_bf16.cuh"
+
 #include "kernels/kda/launch.h"
-#include "kernels/kda/rows.cuh"
-#include "kernels/kda/unit_lower_inverse.cuh"
 
 namespace numgate::kernels::NUMGATE_BACKEND {
 namespace {
 
-constexpr int kThreads = 256, kWarps = kThreads / 32, kMatrix = kChunk * kSquare;
-
-// Decays of a channel across whole sub-chunks: entries of a table [kCross][K].
-enum Cross {
-  enter = 0,                      // + b: chunk's start to sub-chunk b
-  leave = enter + kSubChunks,     // + b: end of sub-chunk b to the chunk's end
-  invert = leave + kSubChunks,    // + b: the inverse of sub-chunk b's
-  between = invert + kSubChunks,  // + 0, 1, 2: across 1, 2, and 1 to 2
-  kCross = between + 3
-};
-
-// Shared memory, in bytes.
-template <int K, int V>
-struct Layout {
-  static constexpr int kKey = K + 4;  // row pitch of the log decays
-  static constexpr int log_decay =
-      0;  // [64][kKey], then two of [64][kSquare], then beta v [64][V] bf16
-  static constexpr int bk = log_decay + 8 * kMatrix;        // [64][K] bf16
-  static constexpr int right = bk + kChunk * K * 2;         // [64][K] bf16, then T [64][64] bf16
-  static constexpr int A = right + kChunk * K * 2;          // [64][kSquare]
-  static constexpr int T = A + 4 * kMatrix;                 // [64][kSquare]
-  static constexpr int total = T + 4 * kMatrix;             // [4][K]
-  static constexpr int cross = total + 4 * kSubChunks * K;  // [kCross][K]
-  static constexpr int beta = cross + 4 * kCross * K;       // [64]
-  static constexpr int norms =
-      beta + 4 * kChunk;  // [2][64] of k, of q: sums of squares, then their inverse roots
-  static constexpr int bytes = norms + 8 * kChunk;
-  static_assert(kChunk * kKey <= 2 * kMatrix && kChunk * K * 2 >= kChunk * kChunk * 2);
-};
-
-// Place of channel c of token r, for 8-byte reads by fragments: groups of 8 channels change places
-// by row, so that four rows lie in different banks.
-template <int K>
-__device__ __forceinline__ int fragment_at(int r, int c) {
-  return r * K + ((c / 8 ^ (r & 3) * 2) * 8 | c % 8);
-}
-
-struct Two {
-  float x[2];
-};
-__device__ __forceinline__ Two two_of(std::uint32_t pair) {
-  return {{low_bf16(pair), high_bf16(pair)}};
-}
-__device__ __forceinline__ Two load_two(simt::Shared<const float> from, int index) {
-  const float2 v = simt::load2(from, index);
-  return {{v.x, v.y}};
-}
+using namespace prepare_bf16;
 
 template <int K, int V>
 __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a) {
   using L = Layout<K, V>;
-  constexpr int N = K / 32;
-  const auto log_decay = simt::dynamic_shared<float>(L::log_decay, kChunk * L::kKey);
+  const auto log_decay = simt::dynamic_shared<float>(L::log_decay, kChunk * K);
+  const auto left = simt::dynamic_shared<std::uint32_t>(L::log_decay, kChunk * K);
   const auto bk = simt::dynamic_shared<std::uint16_t>(L::bk, kChunk * K);
-  const auto right = simt::dynamic_shared<std::uint16_t>(L::right, kChunk * K);
-  const auto A = simt::dynamic_shared<float>(L::A, kMatrix);
-  const auto T = simt::dynamic_shared<float>(L::T, kMatrix);
+  const auto right = simt::dynamic_shared<std::uint16_t>(L::right, 48 * K);
+  const auto diagonal = simt::dynamic_shared<std::uint16_t>(L::diagonal, kChunk * K);
+  const auto scaled = simt::dynamic_shared<std::uint32_t>(L::scaled, kScaled * kSubChunk * K);
   const auto total = simt::dynamic_shared<float>(L::total, kSubChunks * K);
   const auto cross = simt::dynamic_shared<float>(L::cross, kCross * K);
   const auto beta = simt::dynamic_shared<float>(L::beta, kChunk);
-  const auto norm_k = simt::dynamic_shared<float>(L::norms, 2 * kChunk);
-  const auto norm_q = norm_k + kChunk;
+  const auto norms = simt::dynamic_shared<float>(L::norms, 2 * kChunk);
+  const auto parts = simt::dynamic_shared<float>(L::parts, 2 * kChunk * kPartsPitch);
 
   const KdaDims& d = a.dims;
-  const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, hv = blockIdx.y,
-            h = hv / (d.HV / d.H);
+  const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, h = blockIdx.y,
+            hv = h * gridDim.x + blockIdx.x;
   const Lane l;
-  const std::int64_t chunk = blockIdx.x, slot = chunk * d.HV + hv;  // [chunks, HV]
+  const std::int64_t chunk = blockIdx.z, slot = chunk * d.HV + hv;  // [chunks, HV]
   const std::int64_t begin = a.packing.first_token(chunk);
   const std::int64_t end = a.packing.end_token(d, chunk);
   const int tokens = end - begin < kChunk ? static_cast<int>(end - begin) : kChunk;
-
-  // Loads of raw inputs start long before their use. This lane's tokens `row` and `row` + 8 and
-  // channels channel(step) to channel(step) + 3.
-  constexpr int kSteps = K / 32;
-  const int block = warp / 2, half = warp % 2, row = block * kSubChunk + l.row;
-  const auto channel = [&](int step) { return half * (K / 2) + step * 16 + 4 * l.pair; };
-  constexpr int kRows = kChunk / kWarps, kChannels = kSubChunks * K / kThreads;
-  std::uint32_t norm_rows[kRows][N];  // bf16 pairs of k, then of q
-  std::uint32_t gates[kSubChunk];     // one or two channels of a sub-chunk's tokens
-  uint2 key_in[kSteps][2], query_in[kSteps][2];
-  const int gate_block = thread / (K / kChannels),
-            gate_channel = thread % (K / kChannels) * kChannels;
   const auto from = [&](const void* p, int heads, int head, int width) {
     return static_cast<const std::uint16_t*>(p) + (begin * heads + head) * width;
   };
-  const auto* k_in = from(a.in.k, d.H, h, K);
-  const auto* q_in = from(a.in.q, d.H, h, K);
-  const auto* gate_in = from(a.in.gate, d.HV, hv, K) + gate_channel;
-  const int key_pitch = d.H * K, gate_pitch = d.HV * K;
   // Rows beyond the segment are zero; their loads go to its first row.
   const auto inside = [&](int r) { return r < tokens ? r : 0; };
+
+  // A thread has the 16 tokens of its channels' gates in a sub-chunk.
+  constexpr int kChannels = kSubChunks * K > kThreads ? kSubChunks * K / kThreads : 1;
+  const bool has_gates = thread < kSubChunks * K / kChannels;
+  const int gate_block = thread / (K / kChannels),
+            gate_channel = thread % (K / kChannels) * kChannels,
+            gate_tokens = tokens - gate_block * kSubChunk;
+  std::uint32_t gates[kSubChunk];
+  float log_rate = 0, bias[kChannels] = {}, beta_in = 0;
+  if (has_gates) {
+    log_rate = a.in.A_log[hv];
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    const int r = warp + i * kWarps, at = inside(r) * key_pitch + lane * N;
+    for (int i = 0; i < kChannels; ++i) bias[i] = a.in.dt_bias[hv * K + gate_channel + i];
+    const auto* gate = from(a.in.gate, d.HV, hv, K) + gate_channel;
 #pragma unroll
-    for (int n = 0; n < N / 2; ++n) {
-      norm_rows[i][n] = simt::load_pair(k_in, at + 2 * n);
-      norm_rows[i][N / 2 + n] = simt::load_pair(q_in, at + 2 * n);
+    for (int r = 0; r < kSubChunk; ++r) {
+      const int at = (r < gate_tokens ? gate_block * kSubChunk + r : 0) * (d.HV * K);
+      if constexpr (kChannels == 2)
+        gates[r] = simt::load_pair(gate, at);
+      else
+        gates[r] = gate[at];
     }
   }
+  if (thread < tokens) beta_in = load_element(a.in.beta, (begin + thread) * d.HV + hv, Dtype::bf16);
+
+  // This lane's part of k and q: tokens `row` and `row` + 8 of the warp's sub-chunk, of channels in
+  // steps of 16 those from 4 l.pair on; its warp has kSteps steps.
+  constexpr int kSteps = K / 16 / kShares;
+  const int block = warp / kShares, row = block * kSubChunk + l.row,
+            first_step = warp % kShares * kSteps;
+  const auto channel = [&](int step) { return (first_step + step) * 16 + 4 * l.pair; };
+  uint2 key_in[kSteps][2], query_in[kSteps][2];
 #pragma unroll
-  for (int r = 0; r < kSubChunk; ++r) {
-    const int at = inside(gate_block * kSubChunk + r) * gate_pitch;
-    if constexpr (kChannels == 2)
-      gates[r] = simt::load_pair(gate_in, at);
-    else
-      gates[r] = gate_in[at];
-  }
+  for (int i = 0; i < 2; ++i) {
+    const int r = row + 8 * i, at = inside(r) * d.H * K + channel(0);
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    float k[N], q[N];
-#pragma unroll
-    for (int n = 0; n < N / 2; ++n) {
-      k[2 * n] = low_bf16(norm_rows[i][n]), k[2 * n + 1] = high_bf16(norm_rows[i][n]);
-      q[2 * n] = low_bf16(norm_rows[i][N / 2 + n]),
-            q[2 * n + 1] = high_bf16(norm_rows[i][N / 2 + n]);
+    for (int s = 0; s < kSteps; ++s) {
+      key_in[s][i] = simt::load_four(from(a.in.k, d.H, h, K), at + 16 * s);
+      query_in[s][i] = simt::load_four(from(a.in.q, d.H, h, K), at + 16 * s);
+      if (r >= tokens) key_in[s][i] = query_in[s][i] = make_uint2(0, 0);
     }
-    const float squares_k = sum_of_squares(k), squares_q = sum_of_squares(q);
-    const int r = warp + i * kWarps;
-    if (lane == 0) norm_k[r] = squares_k, norm_q[r] = squares_q;
   }
+  // Squares, in the parts that sum_of_squares has: K / 32 channels each.
+  const auto square = [&](int r, int s, uint2 four) {
+    constexpr int kPart = K / 32;
+    const Four x = four_of(four);
+    float sums[4 / kPart] = {};
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sums[e / kPart] = fmaf(x.x[e], x.x[e], sums[e / kPart]);
+#pragma unroll
+    for (int e = 0; e < 4 / kPart; ++e) parts[r * kPartsPitch + channel(s) / kPart + e] = sums[e];
+  };
 #pragma unroll
   for (int s = 0; s < kSteps; ++s)
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const int r = row + 8 * i, at = inside(r) * key_pitch + channel(s);
-      key_in[s][i] = simt::load_four(k_in, at), query_in[s][i] = simt::load_four(q_in, at);
-      if (r >= tokens) key_in[s][i] = query_in[s][i] = make_uint2(0, 0);
+      square(row + 8 * i, s, key_in[s][i]);
+      square(kChunk + row + 8 * i, s, query_in[s][i]);
     }
+  if (thread < kChunk) beta[thread] = thread < tokens ? elementary::sigmoid(beta_in) : 0.0f;
   // Log decays from the start of each sub-chunk.
-  {
-    const float rate = elementary::exp(a.in.A_log[hv]);
-    float bias[kChannels], sum[kChannels] = {};
-#pragma unroll
-    for (int i = 0; i < kChannels; ++i) bias[i] = a.in.dt_bias[hv * K + gate_channel + i];
+  if (has_gates) {
+    const int b = gate_block, c = gate_channel;
+    const float rate = elementary::exp_without_call(log_rate);
+    float sum[kChannels] = {};
+    const auto put = [&](int r) {
+      const int at = left_at<K>(b * kSubChunk + r, c / 16, c / 4 % 4) + c % 4;
+      if constexpr (kChannels == 2)
+        simt::store2(log_decay, at, make_float2(sum[0], sum[1]));
+      else
+        log_decay[at] = sum[0];
+    };
 #pragma unroll
     for (int r = 0; r < kSubChunk; ++r) {
-      const int token = gate_block * kSubChunk + r;
 #pragma unroll
       for (int i = 0; i < kChannels; ++i) {
         const float raw = i == 0 ? low_bf16(gates[r]) : high_bf16(gates[r]);
-        const float g = log_decay_of(true, raw, rate, bias[i]);
-        sum[i] += token < tokens ? g * kLog2e : 0.0f;
+        sum[i] += log_decay_of(true, raw, rate, bias[i]) * kLog2e;
       }
-      if constexpr (kChannels == 2)
-        simt::store2(log_decay, token * L::kKey + gate_channel, make_float2(sum[0], sum[1]));
-      else
-        log_decay[token * L::kKey + gate_channel] = sum[0];
+      put(r);
+    }
+    if (gate_tokens < kSubChunk) {  // tokens beyond decay nothing
+#pragma unroll
+      for (int i = 0; i < kChannels; ++i) sum[i] = 0;
+      for (int r = 0; r < kSubChunk; ++r) {
+        if (r < gate_tokens)
+#pragma unroll
+          for (int i = 0; i < kChannels; ++i)
+            sum[i] = log_decay[left_at<K>(b * kSubChunk + r, c / 16, c / 4 % 4) + c % 4 + i];
+        else
+          put(r);
+      }
     }
 #pragma unroll
-    for (int i = 0; i < kChannels; ++i) total[gate_block * K + gate_channel + i] = sum[i];
+    for (int i = 0; i < kChannels; ++i) total[b * K + c + i] = sum[i];
   }
-  if (thread < kChunk)
-    beta[thread] = thread < tokens ? elementary::sigmoid(load_element(
-                                         a.in.beta, (begin + thread) * d.HV + hv, Dtype::bf16))
-                                   : 0.0f;
   __syncthreads();
-  if (thread < 2 * kChunk)  // of q, too
-    norm_k[thread] = inverse_norm(norm_k[thread]) * (thread < kChunk ? 1.0f : query_scale<K>());
-  for (int job = thread; job < (kCross + 1) * K; job += kThreads) {
-    const int entry = job / K, c = job % K;
-    if (entry == kCross)
-      a.out.gamma[slot * K + c] = elementary::exp2(log_across<K>(total, c, 0, kSubChunks));
-    else if (entry < leave)
-      cross[job] = decay_across<K>(total, c, 0, entry - enter);
-    else if (entry < invert)
-      cross[job] = decay_across<K>(total, c, entry - leave + 1, kSubChunks);
-    else if (entry < between)
-      cross[job] = elementary::exp2_flushed(-total[(entry - invert) * K + c]);
-    else
-      cross[job] =
-          decay_across<K>(total, c, entry == between + 1 ? 2 : 1, entry == between ? 2 : 3);
+  decays_across<K>(total, cross, a.out.gamma + slot * K);
+  if (thread >= kThreads - 2 * kChunk) {
+    const int r = thread - (kThreads - 2 * kChunk);  // of k, then of q
+    norms[r] = inverse_norm(sum_of_parts(parts, r)) * (r < kChunk ? 1.0f : query_scale<K>());
   }
   __syncthreads();
 
   auto* kg_out = static_cast<std::uint16_t*>(a.out.kg) + slot * kChunk * K;
   auto* qg_out = static_cast<std::uint16_t*>(a.out.qg) + slot * kChunk * K;
-  float key[kSteps][2][4], query[kSteps][2][4];  // decayed since the start of the sub-chunk
-  float diagonal_kk[2][4] = {}, diagonal_qk[2][4] = {};
 #pragma unroll
   for (int s = 0; s < kSteps; ++s) {
-    const int c = channel(s);
-    std::uint32_t b[2][2];  // the diagonal block's right side
+    const int c = channel(s), step = first_step + s;
+    const auto table = [&](int entry) { return load_four_of(cross, entry * K + c); };
+    Four key[2], query[2];  // decayed since the start of the sub-chunk
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int r = row + 8 * i;
-      std::uint32_t kg[2], qg[2], kb[2], kr[2];
-#pragma unroll
-      for (int pair = 0; pair < 2; ++pair) {  // two channels at a time
-        const int at = c + 2 * pair;
-        const Two in = load_two(cross, (enter + block) * K + at),
-                  out = load_two(cross, (leave + block) * K + at),
-                  inverse = load_two(cross, (invert + block) * K + at),
-                  sum = load_two(total, block * K + at),
-                  log = load_two(log_decay, r * L::kKey + at),
-                  k = two_of(pair == 0 ? key_in[s][i].x : key_in[s][i].y),
-                  q = two_of(pair == 0 ? query_in[s][i].x : query_in[s][i].y);
-        Two to_end, since_start, read, right_side, diagonal;
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const float khat = k.x[e] * norm_k[r], qhat = q.x[e] * norm_q[r];
-          const float enters = elementary::exp2_flushed(log.x[e]),
-                      leaves = elementary::exp2_flushed(sum.x[e] - log.x[e]);
-          const float enters_all = enters * in.x[e];
-          right_side.x[e] = khat * leaves;
-          diagonal.x[e] = right_side.x[e] * inverse.x[e];
-          to_end.x[e] = khat * (leaves * out.x[e]);
-          since_start.x[e] = qhat * enters_all;
-          read.x[e] = beta[r] * khat * enters_all;
-          key[s][i][2 * pair + e] = khat * enters;
-          query[s][i][2 * pair + e] = qhat * enters;
-        }
-        kg[pair] = bf16_pair(to_end.x[0], to_end.x[1]);
-        qg[pair] = bf16_pair(since_start.x[0], since_start.x[1]);
-        kb[pair] = bf16_pair(read.x[0], read.x[1]);
-        kr[pair] = bf16_pair(right_side.x[0], right_side.x[1]);
-        b[i][pair] = bf16_pair(diagonal.x[0], diagonal.x[1]);
+      const int to = r * K + c;
+      const Four log = load_four_of(log_decay, left_at<K>(r, step, l.pair)),
+                 khat = norms[r] * four_of(key_in[s][i]);
+      {
+        const Four sum = load_four_of(total, block * K + c),
+                   leaves = exp2_flushed({{sum.x[0] - log.x[0], sum.x[1] - log.x[1],
+                                           sum.x[2] - log.x[2], sum.x[3] - log.x[3]}}),
+                   until = khat * leaves;
+        simt::store_four(kg_out, to, bf16_four(khat * (leaves * table(leave + block))));
+        const int place = right_at<K>(r, step, l.pair);
+        if (block < kSubChunks - 1) simt::store_four(right, place, bf16_four(until));
+        simt::store_four(diagonal, place, bf16_four(until * table(invert + block)));
       }
-      simt::store_four(kg_out, r * K + c, make_uint2(kg[0], kg[1]));
-      simt::store_four(qg_out, r * K + c, make_uint2(qg[0], qg[1]));
-      simt::store_four(bk, swizzled<K>(r, c), make_uint2(kb[0], kb[1]));
-      simt::store_four(right, fragment_at<K>(r, c), make_uint2(kr[0], kr[1]));
-      __syncwarp();  // keeps the loads of later rows, and their registers, where they are
+      const Four enters = exp2_flushed(log), enters_all = enters * table(enter + block),
+                 qhat = norms[kChunk + r] * four_of(query_in[s][i]);
+      simt::store_four(qg_out, to, bf16_four(qhat * enters_all));
+      simt::store_four(bk, swizzled<K>(r, c), bf16_four((beta[r] * khat) * enters_all));
+      key[i] = khat * enters, query[i] = qhat * enters;
     }
-    const auto fragment = [](const float(&x)[2][4], std::uint32_t(&f)[4]) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) f[i] = bf16_pair(x[i % 2][i / 2 * 2], x[i % 2][i / 2 * 2 + 1]);
+    __syncwarp();
+    const auto keep = [&](simt::Shared<std::uint32_t> to, int at, const Four(&x)[2],
+                          const Four& scale) {
+      const uint2 low = bf16_four(x[0] * scale), high = bf16_four(x[1] * scale);
+      simt::store4(to, at, make_uint4(low.x, high.x, low.y, high.y));
     };
-    std::uint32_t ak[4], aq[4];
-    fragment(key[s], ak);
-    fragment(query[s], aq);
+    constexpr Four kOne{{1, 1, 1, 1}};
+    const int at = left_at<K>(row, step, l.pair);
+    keep(left, at, key, kOne), keep(left, at + 8 * K, query, kOne);
 #pragma unroll
-    for (int n = 0; n < 2; ++n) {
-      mma_m16n8k16_bf16(diagonal_kk[n], ak, b[n], diagonal_kk[n]);
-      mma_m16n8k16_bf16(diagonal_qk[n], aq, b[n], diagonal_qk[n]);
-    }
-  }
-  __syncthreads();  // `right` is whole, and the log decays give way to the second halves' sums
-
-  const auto kk = half == 0 ? A : simt::dynamic_shared<float>(L::log_decay, kMatrix);
-  const auto qk = half == 0 ? T : simt::dynamic_shared<float>(L::log_decay + 4 * kMatrix, kMatrix);
-  const auto keep = [&](simt::Shared<float> to, int J, const float(&x)[2][4]) {
-#pragma unroll
-    for (int n = 0; n < 2; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        to[(row + e / 2 * 8) * kSquare + J * kSubChunk + 8 * n + 2 * l.pair + e % 2] = x[n][e];
-  };
-  keep(kk, block, diagonal_kk);
-  keep(qk, block, diagonal_qk);
-  for (int J = 0; J < block; ++J) {
-    float sum_kk[2][4] = {}, sum_qk[2][4] = {};
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      const int c = channel(s);
-      std::uint32_t ak[4], aq[4];
-#pragma unroll
-      for (int pair = 0; pair < 2; ++pair) {
-        const int e = 2 * pair;
-        Two scale{{1, 1}};
-        if (block - J > 1)
-          scale = load_two(cross, (between + (block - J == 3 ? 2 : J)) * K + c + e);
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const auto scaled = [&](const float(&x)[4]) {
-            return bf16_pair(x[e] * scale.x[0], x[e + 1] * scale.x[1]);
-          };
-          ak[e + i] = scaled(key[s][i]), aq[e + i] = scaled(query[s][i]);
-        }
+    for (int n = 0; n < kScaled; ++n)
+      if (block == (n == 0 ? 2 : 3)) {
+        const int at = left_at<K>(n * kSubChunk + l.row, step, l.pair);
+        keep(scaled, at, key, table(between + n)),
+            keep(scaled, at + 8 * K, query, table(between + n));
       }
-#pragma unroll
-      for (int n = 0; n < 2; ++n) {
-        const uint2 pair = simt::load_four(right, fragment_at<K>(J * kSubChunk + 8 * n + l.row, c));
-        const std::uint32_t b[2] = {pair.x, pair.y};
-        mma_m16n8k16_bf16(sum_kk[n], ak, b, sum_kk[n]);
-        mma_m16n8k16_bf16(sum_qk[n], aq, b, sum_qk[n]);
-      }
-      __syncwarp();
-    }
-    keep(kk, J, sum_kk);
-    keep(qk, J, sum_qk);
   }
   __syncthreads();
 
-  // v is under way meanwhile.
+  // v is on its way meanwhile.
   constexpr int kValues = kChunk * V / 8 / kThreads;
   uint4 values[kValues];
-  const auto* v_in = from(a.in.v, d.HV, hv, V);
 #pragma unroll
   for (int i = 0; i < kValues; ++i) {
     const int at = (thread + i * kThreads) * 8;
-    values[i] = simt::load8(v_in, inside(at / V) * d.HV * V + at % V);
-    if (at / V >= tokens) values[i] = make_uint4(0, 0, 0, 0);
+    values[i] = simt::load8(from(a.in.v, d.HV, hv, V), inside(at / V) * d.HV * V + at % V);
   }
-  // The halves join: A = beta k k^T below the diagonal, Aqk = q k^T up to it.
-  const auto high_kk = simt::dynamic_shared<float>(L::log_decay, kMatrix);
-  const auto high_qk = simt::dynamic_shared<float>(L::log_decay + 4 * kMatrix, kMatrix);
-  for (int at = thread * 2; at < kChunk * kChunk; at += kThreads * 2) {
-    const int r = at / kChunk, c = at % kChunk, i = r * kSquare + c;
-    if (c / kSubChunk > r / kSubChunk) continue;
-    float products[2];
+  // k k^T and q k^T by blocks of 16 x 8; Aqk = q k^T up to the diagonal.
+  constexpr int kJobs = 2 * kLowerBlocks, kRounds = (kJobs + kWarps - 1) / kWarps;
+  float kk[kRounds][4];
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      products[e] = c + e <= r ? T[i + e] + high_qk[i + e] : 0.0f;
-      A[i + e] = c + e < r ? beta[r] * (A[i + e] + high_kk[i + e]) : 0.0f;
+  for (int round = 0; round < kRounds; ++round) {
+    const int job = warp + round * kWarps;
+    if (job >= kJobs) continue;
+    const LowerBlock at(job / 2);
+    const int n = job % 2 * 8, first = at.J * kSubChunk + n;
+    const Products sum =
+        at.I - at.J <= 1
+            ? products<K>(left, at.I * kSubChunk, at.I == at.J ? diagonal : right, first)
+            : products<K>(scaled, (at.I == 2 ? 0 : 2 - at.J) * kSubChunk, right, first);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int r = at.I * kSubChunk + l.row + 8 * i, c = first + 2 * l.pair;
+      const auto upto = [&](int e) { return c + e <= r ? sum.qk[2 * i + e] : 0.0f; };
+      simt::store_pair(static_cast<std::uint16_t*>(a.out.aqk), (slot * kChunk + r) * kChunk + c,
+                       bf16_pair(upto(0), upto(1)));
     }
-    store_elements<2>(a.out.aqk, (slot * kChunk + r) * kChunk + c, Format::bf16, products);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) kk[round][e] = sum.kk[e];
   }
   __syncthreads();
 
+  // A = beta k k^T below the diagonal, in place of the right sides.
+  const auto A = simt::dynamic_shared<float>(L::A, kMatrix);
+  const auto T = simt::dynamic_shared<float>(L::T, kMatrix);
+#pragma unroll
+  for (int round = 0; round < kRounds; ++round) {
+    const int job = warp + round * kWarps;
+    if (job >= kJobs) continue;
+    const LowerBlock at(job / 2);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int r = at.I * kSubChunk + l.row + 8 * i,
+                c = at.J * kSubChunk + job % 2 * 8 + 2 * l.pair;
+      const auto below = [&](int e) { return c + e < r ? beta[r] * kk[round][2 * i + e] : 0.0f; };
+      simt::store2(A, r * kSquare + c, make_float2(below(0), below(1)));
+    }
+  }
   const auto bv = simt::dynamic_shared<std::uint16_t>(L::log_decay, kChunk * V);
-  if (thread < kChunk) invert_diagonal_blocks(A, T, thread);
 #pragma unroll
   for (int i = 0; i < kValues; ++i) {
     const int at = (thread + i * kThreads) * 8, r = at / V, c = at % V;
     const auto times_beta = [&](std::uint32_t pair) {
       return bf16_pair(beta[r] * low_bf16(pair), beta[r] * high_bf16(pair));
     };
-    const uint4 v = values[i];
+    const uint4 v = r < tokens ? values[i] : make_uint4(0, 0, 0, 0);
     simt::store8(bv, swizzled<V>(r, c),
                  make_uint4(times_beta(v.x), times_beta(v.y), times_beta(v.z), times_beta(v.w)));
   }
   __syncthreads();
+  if (thread < kChunk) invert_diagonal_blocks(A, T, thread);
+  __syncthreads();
   invert_lower_blocks<kWarps>(Format::ieee, A, T);
 
-  const auto inverse = simt::dynamic_shared<std::uint16_t>(L::right, kChunk * kChunk);
-  for (int at = thread * 2; at < kChunk * kChunk; at += kThreads * 2) {
-    const int r = at / kChunk, c = at % kChunk;
-    if (c / kSubChunk <= r / kSubChunk)
-      simt::store_pair(inverse, swizzled<kChunk>(r, c),
-                       bf16_pair(T[r * kSquare + c], T[r * kSquare + c + 1]));
+  const auto inverse = simt::dynamic_shared<std::uint16_t>(L::inverse, kChunk * kChunk);
+  for (int job = thread; job < kLowerBlocks * kSubChunk * 2; job += kThreads) {
+    const LowerBlock at(job / (kSubChunk * 2));
+    const int r = at.I * kSubChunk + job / 2 % kSubChunk, c = at.J * kSubChunk + job % 2 * 8;
+    const uint2 low = bf16_four(load_four_of(T, r * kSquare + c)),
+                high = bf16_four(load_four_of(T, r * kSquare + c + 4));
+    simt::store8(inverse, swizzled<kChunk>(r, c), make_uint4(low.x, low.y, high.x, high.y));
   }
   __syncthreads();
-
   // U = T (beta v) and W = T (beta k decayed), 16 columns a warp at a time.
   for (int group = warp; group < (V + K) / 16; group += kWarps) {
     const bool is_u = group < V / 16;
@@ -405,7 +322,8 @@ void launch_prepare_bf16(const PrepareArgs& a, const Plan&, simt::Stream stream)
     constexpr int K = decltype(k)::value, V = decltype(v)::value;
     const std::int64_t chunks = a.packing.chunk_count(a.dims);
     simt::launch("kda.prepare_bf16",
-                 dim3(static_cast<unsigned>(chunks), static_cast<unsigned>(a.dims.HV)),
+                 dim3(static_cast<unsigned>(a.dims.HV / a.dims.H), static_cast<unsigned>(a.dims.H),
+                      static_cast<unsigned>(chunks)),
                  dim3(kThreads), Layout<K, V>::bytes, stream, prepare_bf16_kernel<K, V>, a);
   });
 }

@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kThreads) state_pass_kernel(StatePassArgs a, P
 }  // namespace
 
 void launch_state_pass(const StatePassArgs& a, const Plan& plan, simt::Stream stream) {
-  if (state_pass_in_bf16(plan))
+  if (state_pass_in_bf16(a, plan))
     launch_state_pass_bf16(a, plan, stream);
   else
     launch_state_pass_any(a, plan, stream);

@@ -34,6 +34,7 @@ __device__ __forceinline__ void invert_diagonal_blocks(simt::Shared<const float>
 __device__ __forceinline__ void add_product(float (&acc)[4], simt::Shared<const float> a,
                                             int first_a, simt::Shared<const float> b, int first_b,
                                             int count) {
+#pragma unroll 4
   for (int k = 0; k < count; k += 4) {
     const float4 low = simt::load4(a, first_a + k),
                  high = simt::load4(a, first_a + 8 * kSquare + k);

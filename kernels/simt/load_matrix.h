@@ -2,6 +2,7 @@
 // l names row l % 8 of matrix l / 8: 8 elements, 16-byte aligned, from `index` on. Register m of
 // lane l then holds elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4 of matrix m, or, transposed,
 // of column l / 4. All 32 lanes take part.
+// transpose_matrix: such a register of one matrix becomes that of its transpose (movmatrix).
 #pragma once
 #include "kernels/simt/simt.h"
 
@@ -21,6 +22,11 @@ inline namespace NUMGATE_BACKEND {
 NUMGATE_LDMATRIX(load_matrix_x4, "")
 NUMGATE_LDMATRIX(load_matrix_x4_transposed, ".trans")
 #undef NUMGATE_LDMATRIX
+__device__ __forceinline__ std::uint32_t transpose_matrix(std::uint32_t r) {
+  std::uint32_t t;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(t) : "r"(r));
+  return t;
+}
 
 #else
 
@@ -48,6 +54,15 @@ inline void load_matrix_x4(std::uint32_t* r, Shared<const std::uint16_t> from, s
 inline void load_matrix_x4_transposed(std::uint32_t* r, Shared<const std::uint16_t> from,
                                       std::size_t index) {
   load_matrices<true>(r, from, index);
+}
+inline std::uint32_t transpose_matrix(std::uint32_t r) {
+  const unsigned lane = this_thread->lane, column = lane / 4;
+  const auto element = [&](unsigned row) {
+    const auto pair = __shfl_sync(0xffffffffu, r, static_cast<int>(row * 4 + column / 2));
+    return pair >> column % 2 * 16 & 0xffff;
+  };
+  const std::uint32_t low = element(2 * (lane % 4)), high = element(2 * (lane % 4) + 1);
+  return low | high << 16;
 }
 
 #endif

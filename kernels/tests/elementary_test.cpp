@@ -252,4 +252,16 @@ TEST(ElementarySpecial, PowersOfTwoAreExact) {
 }
 
 }  // namespace
+// Decays: exp2's bits where those are normal numbers, an ulp or less from 2^x down to 2^-126.5,
+// zero below, and NaN stays NaN.
+TEST(ElementarySpecial, Exp2Flushed) {
+  for (float x = -125.49f; x < 125.5f; x += 0.00371f)
+    ASSERT_EQ(elementary::exp2_flushed(x), elementary::exp2(x)) << x;
+  for (float x = -126.49f; x < -125.5f; x += 0.00137f)
+    ASSERT_NEAR(elementary::exp2_flushed(x), std::exp2(double{x}), 0x1p-149) << x;
+  for (const float x : {-126.6f, -127.0f, -200.0f, -1e30f, -std::numeric_limits<float>::infinity()})
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(elementary::exp2_flushed(x)), 0u) << x;
+  EXPECT_TRUE(std::isnan(elementary::exp2_flushed(std::numeric_limits<float>::quiet_NaN())));
+}
+
 }  // namespace numgate::elementary

@@ -7,7 +7,7 @@
 namespace numgate::kernels::NUMGATE_BACKEND {
 
 std::map<std::string, TwoOutputs> run_both(std::int64_t T, int H, int HV, int K, int V,
-                                           std::uint64_t seed) {
+                                           std::uint64_t seed, std::int64_t nan_token) {
   std::mt19937_64 random(seed);
   const auto bf16 = [&](std::int64_t n, double mean, double spread) {
     std::vector<std::uint16_t> x(static_cast<std::size_t>(n));
@@ -16,7 +16,9 @@ std::map<std::string, TwoOutputs> run_both(std::int64_t T, int H, int HV, int K,
     return x;
   };
   const auto q = bf16(T * H * K, 0.1, 1), k = bf16(T * H * K, 0.2, 1), v = bf16(T * HV * V, 0, 1),
-             gate = bf16(T * HV * K, -2, 4), beta = bf16(T * HV, 0, 2);
+             beta = bf16(T * HV, 0, 2);
+  auto gate = bf16(T * HV * K, -2, 4);
+  if (nan_token >= 0) gate[static_cast<std::size_t>(nan_token * HV * K + 3)] = 0x7fc0;
   std::vector<float> A_log(static_cast<std::size_t>(HV), 0.3f),
       dt_bias(static_cast<std::size_t>(HV * K), -0.5f),
       state0(static_cast<std::size_t>(HV * K * V));

@@ -12,8 +12,9 @@ namespace numgate::kernels::cpu {
 struct TwoOutputs {
   std::vector<std::uint8_t> any, tuned;
 };
-// Both kernels on the same random inputs; gates reach from almost none to the bound.
+// Both kernels on the same random inputs; gates reach from almost none to the bound. The gate of
+// channel 3 of value head 0 is NaN at token `nan_token`.
 std::map<std::string, TwoOutputs> run_both(std::int64_t T, int H, int HV, int K, int V,
-                                           std::uint64_t seed);
+                                           std::uint64_t seed, std::int64_t nan_token = -1);
 
 }  // namespace numgate::kernels::cpu
