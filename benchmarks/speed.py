@@ -122,11 +122,25 @@ record = {
     "device": torch.cuda.get_device_name(), "driver": driver.stdout.strip(), "toolkit": torch.version.cuda,
     "commit": commit, "command": "benchmarks/speed.py libnumgate_kda_entry.so FLA_CHECKOUT speed.json",
     "heads": H, "K": D, "V": D, "plan": "production", "copy_TBs": copy_TBs,
-    "prefill": [prefill(T, A, dt, (512, 1024, 2048, 8192, 32768, 131072), chunk) for T in (8192, 32768, 131072)],
-    "decode": [decode(B, A, dt, recurrent) for B in (1, 64, 256)],
+    "complete": False, "prefill": [], "decode": [],
 }
-with tempfile.NamedTemporaryFile("w", dir=os.path.dirname(os.path.abspath(out)), delete=False) as f:
-    json.dump(record, f, indent=1)
-os.replace(f.name, out)
-for row in record["prefill"] + record["decode"]:
-    print(json.dumps(row))
+
+
+def write():
+    with tempfile.NamedTemporaryFile("w", dir=os.path.dirname(os.path.abspath(out)), delete=False) as f:
+        json.dump(record, f, indent=1)
+    os.replace(f.name, out)
+
+
+def keep(part, row):  # the peer compiles for a minute: what is measured is kept, should it be cut off
+    record[part].append(row)
+    print(json.dumps(row), flush=True)
+    write()
+
+
+for B in (1, 64, 256):
+    keep("decode", decode(B, A, dt, recurrent))
+for T in (8192, 32768, 131072):
+    keep("prefill", prefill(T, A, dt, (512, 1024, 2048, 8192, 32768, 131072), chunk))
+record["complete"] = True
+write()
