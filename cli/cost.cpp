@@ -35,7 +35,7 @@ Timing CostModel::next(const Case& c, bool run_twice) {
               : gpu_oracle_ ? kAudit * millions + kTruthDevice * millions * turns
                             : kAudit * millions + kTruthHost * work;
   }
-  double runs = run_twice ? 2 : 1;
+  double runs = run_twice ? 3 : 1;
   if (c.schedule.kind != ScheduleKind::sequential && control_ != c.plan.ran.name) {
     control_ = c.plan.ran.name;
     ++runs;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/errors.h"
+#include "property_tests/planted_nan.h"
 
 namespace numgate {
 namespace {
@@ -192,6 +193,11 @@ CellEvidence Group::evidence(const Case& c, bool run_twice) {
         if (const auto n = differing_elements(values, again.outputs.at(tensor)); n > 0)
           seen.failures.push_back("two runs differ in " + std::to_string(n) + " elements of " +
                                   tensor);
+      TensorMap broken = inputs();
+      const PlantedNan planted = plant_nan(c, broken);
+      const Stopwatch watch(timing_.kernels);
+      const auto hidden = swallowed_nan(c, planted, run_case(c, broken, backend_).outputs);
+      if (!hidden.empty()) seen.failures.push_back(hidden);
     }
   } catch (const KernelError& error) {
     CellEvidence e;

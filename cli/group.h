@@ -39,7 +39,7 @@ class Group {
 
   // Runs the case's kernels and gathers all that judging it needs. `run_twice` also checks that a
   // second run, on differently poisoned memory and with another order of threads, gives the same
-  // bits.
+  // bits, and that a NaN in an input shows in a third.
   CellEvidence evidence(const Case& c, bool run_twice);
   // The same for outputs that something else computed.
   CellEvidence evidence(const Case& c, const Observation& seen);

@@ -314,7 +314,9 @@ bool prepare_in_bf16(const PrepareArgs& a, const Plan& plan) {
     if (plan[s] != Format::bf16) return false;
   for (Site s : {Site::norm, Site::gate, Site::beta, Site::cumsum, Site::gamma, Site::inverse})
     if (plan[s] != Format::ieee) return false;
-  return a.dims.in == Dtype::bf16 && a.dims.bounded_gate && !a.in.prepared;
+  constexpr std::int64_t kMostChunks = 65535;  // the grid's z
+  return a.dims.in == Dtype::bf16 && a.dims.bounded_gate && !a.in.prepared &&
+         a.packing.chunk_count(a.dims) <= kMostChunks;
 }
 
 void launch_prepare_bf16(const PrepareArgs& a, const Plan&, simt::Stream stream) {

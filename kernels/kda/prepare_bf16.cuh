@@ -20,8 +20,8 @@ enum Cross {
   between = invert + kSubChunks,  // + 0, 1, 2: across 1, 2, and 1 to 2
   kCross = between + 3
 };
-inline constexpr int kScaled =
-    3;  // left blocks scaled by `between` + 0 of sub-chunk 2, + 1 and + 2 of 3
+// Left blocks scaled by `between`: + 0 of sub-chunk 2, + 1 and + 2 of sub-chunk 3.
+inline constexpr int kScaled = 3;
 
 // Block (I, J) with place `index` among those on and below the diagonal.
 inline constexpr int kLowerBlocks = kSubChunks * (kSubChunks + 1) / 2;
