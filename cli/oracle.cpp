@@ -22,8 +22,8 @@ double since(Clock::time_point begin) {
 }
 
 Case layer(const OracleOptions& o, std::int64_t tokens, std::int64_t heads) {
-  const Case c = parse_case(fmt::format(
-      "kda.prefill/sequential/production/{}/T={},H={},K=128/seed=42", o.family, tokens, heads));
+  Case c = parse_case(fmt::format("kda.prefill/sequential/production/{}/T={},H={},K=128/seed=42",
+                                  o.family, tokens, heads));
   check_family(c);
   return c;
 }

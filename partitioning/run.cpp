@@ -1,6 +1,7 @@
 #include "partitioning/run.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "core/errors.h"
@@ -85,7 +86,7 @@ void check_cast(const Case& c, Observation& seen) {
       float expected = o[i];
       if (format == Format::tf32) expected = tf32_cut(o[i]);
       if (format == Format::tf32rna) expected = tf32_rna(o[i]);
-      wrong += std::memcmp(t.as<float>() + i, &expected, sizeof expected) != 0;
+      wrong += t.as<std::uint32_t>()[i] != std::bit_cast<std::uint32_t>(expected);
     }
   }
   if (wrong > 0)
