@@ -183,7 +183,8 @@ NUMGATE_ELEMENTARY float exp2_without_call(float x) {
   return detail::magnitude(x) < 125.5f ? detail::exp2_inside(x) : detail::exp2_of_any(x);
 }
 
-// 2^x of a decay, x < 126: zero below 2^-126.5, where a product with it no longer counts.
+// 2^x of a decay, x < 126: zero below 2^-126.5, where a product with it no longer counts; of NaN
+// any NaN.
 NUMGATE_ELEMENTARY float exp2_flushed(float x) {
   return detail::exp2_inside(detail::at_least(-127.0f, x));
 }

@@ -153,7 +153,10 @@ __global__ void load_matrices(std::uint32_t* out, bool transposed) {
     simt::load_matrix_x4_transposed(r, tile, threadIdx.x * 8);
   else
     simt::load_matrix_x4(r, tile, threadIdx.x * 8);
-  for (int m = 0; m < 4; ++m) out[threadIdx.x * 4 + m] = r[m];
+  for (int m = 0; m < 4; ++m) {
+    out[threadIdx.x * 8 + m] = r[m];
+    out[threadIdx.x * 8 + 4 + m] = simt::transpose_matrix(r[m]);
+  }
 }
 
 }  // namespace numgate::kernels::NUMGATE_BACKEND

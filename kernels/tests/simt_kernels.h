@@ -29,7 +29,8 @@ __global__ void places(std::uint32_t* out);
 // Two groups of 4 words copied asynchronously; the shared words before any wait, after the first
 // group and after both.
 __global__ void copies(const std::uint32_t* in, std::uint32_t* out);
-// Four 8 x 8 matrices, element r * 8 + c of matrix m being 64 m + 8 r + c; out [32 lanes][4].
+// Four 8 x 8 matrices, element r * 8 + c of matrix m being 64 m + 8 r + c, as loaded and then
+// transposed in registers; out [32 lanes][2][4].
 __global__ void load_matrices(std::uint32_t* out, bool transposed);
 
 }  // namespace numgate::kernels::NUMGATE_BACKEND

@@ -110,13 +110,14 @@ TEST(Simt, AnAsynchronousCopyIsPoisonUntilItsWait) {
 
 TEST(Simt, MatricesOfFragments) {
   for (const bool transposed : {false, true}) {
-    std::vector<std::uint32_t> out(128);
+    std::vector<std::uint32_t> out(256);
     launch("matrices", 1, 32, 0, stream, load_matrices, out.data(), transposed);
     for (unsigned lane = 0; lane < 32; ++lane)
-      for (unsigned m = 0; m < 4; ++m) {
-        const unsigned step = transposed ? 8 : 1, other = transposed ? 1 : 8;
-        const unsigned first = 64 * m + lane / 4 * other + 2 * (lane % 4) * step;
-        EXPECT_EQ(out[4 * lane + m], first | (first + step) << 16) << lane << " " << m;
+      for (unsigned m = 0; m < 8; ++m) {
+        const bool turned = transposed != (m >= 4);
+        const unsigned step = turned ? 8 : 1, other = turned ? 1 : 8;
+        const unsigned first = 64 * (m % 4) + lane / 4 * other + 2 * (lane % 4) * step;
+        EXPECT_EQ(out[8 * lane + m], first | (first + step) << 16) << lane << " " << m;
       }
   }
 }
