@@ -1,7 +1,6 @@
 // Tiles of bf16 in shared memory and the fragments of mma.h that are read from them.
 #pragma once
 #include "kernels/kda/tile_dot.cuh"
-#include "kernels/simt/async_copy.h"
 #include "kernels/simt/load_matrix.h"
 
 namespace numgate::kernels::NUMGATE_BACKEND {
@@ -18,20 +17,6 @@ __device__ __forceinline__ float low_bf16(std::uint32_t pair) {
 }
 __device__ __forceinline__ float high_bf16(std::uint32_t pair) {
   return float_from_bf16(static_cast<std::uint16_t>(pair >> 16));
-}
-
-// Rows [0, rows) of a matrix in global memory into a tile, by all of the block's threads.
-template <int rows, int columns, int threads>
-__device__ __forceinline__ void copy_tile_async(simt::Shared<std::uint16_t> to,
-                                                const std::uint16_t* from, int pitch) {
-  constexpr int kRows = threads * 8 / columns;  // at a time; they keep their places in a group of 8
-  static_assert(kRows % 8 == 0 && rows % kRows == 0);
-  const int r = threadIdx.x * 8 / columns, c = threadIdx.x * 8 % columns;
-  const int first = swizzled<columns>(r, c);
-  from += r * pitch + c;
-#pragma unroll
-  for (int i = 0; i < rows / kRows; ++i)
-    simt::copy16_async(to, first + i * kRows * columns, from + i * kRows * pitch);
 }
 
 // Fragments read by load_matrix: where this lane's row of them starts. Steps along the tile that

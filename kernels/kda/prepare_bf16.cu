@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   const auto log_decay = simt::dynamic_shared<float>(L::log_decay, kChunk * K);
   const auto left = simt::dynamic_shared<std::uint32_t>(L::log_decay, kChunk * K);
   const auto bk = simt::dynamic_shared<std::uint16_t>(L::bk, kChunk * K);
-  const auto right = simt::dynamic_shared<std::uint16_t>(L::right, 48 * K);
+  const auto right = simt::dynamic_shared<std::uint16_t>(L::right, kRightRows * K);
   const auto diagonal = simt::dynamic_shared<std::uint16_t>(L::diagonal, kChunk * K);
   const auto scaled = simt::dynamic_shared<std::uint32_t>(L::scaled, kScaled * kSubChunk * K);
   const auto total = simt::dynamic_shared<float>(L::total, kSubChunks * K);

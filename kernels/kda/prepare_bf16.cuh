@@ -23,6 +23,9 @@ enum Cross {
 // Left blocks scaled by `between`: + 0 of sub-chunk 2, + 1 and + 2 of sub-chunk 3.
 inline constexpr int kScaled = 3;
 
+// Rows that a later sub-chunk's left rows meet.
+inline constexpr int kRightRows = kChunk - kSubChunk;
+
 // Block (I, J) with place `index` among those on and below the diagonal.
 inline constexpr int kLowerBlocks = kSubChunks * (kSubChunks + 1) / 2;
 struct LowerBlock {
@@ -37,14 +40,14 @@ inline constexpr int kPartsPitch = 36;  // of the sums of squares: 32 parts a ro
 // one row pair, of k in the first row's place and of q in the second's.
 template <int K, int V>
 struct Layout {
-  static constexpr int log_decay = 0;                       // [64][K], left [64][K], beta v [64][V]
-  static constexpr int bk = log_decay + 4 * kChunk * K;     // [64][K] bf16
-  static constexpr int right = bk + 2 * kChunk * K;         // [48][K] bf16
-  static constexpr int diagonal = right + 2 * 48 * K;       // [64][K] bf16
-  static constexpr int scaled = diagonal + 2 * kChunk * K;  // left [kScaled][16][K]
-  static constexpr int parts = right;                       // [2][64][kPartsPitch], squares of k, q
-  static constexpr int A = right, T = A + 4 * kMatrix;      // [64][kSquare] each, in the end
-  static constexpr int inverse = A;                         // T in bf16 [64][64]
+  static constexpr int log_decay = 0;                    // [64][K], left [64][K], beta v [64][V]
+  static constexpr int bk = log_decay + 4 * kChunk * K;  // [64][K] bf16
+  static constexpr int right = bk + 2 * kChunk * K;      // [kRightRows][K] bf16
+  static constexpr int diagonal = right + 2 * kRightRows * K;  // [64][K] bf16
+  static constexpr int scaled = diagonal + 2 * kChunk * K;     // left [kScaled][16][K]
+  static constexpr int parts = right;                   // [2][64][kPartsPitch], squares of k, q
+  static constexpr int A = right, T = A + 4 * kMatrix;  // [64][kSquare] each, in the end
+  static constexpr int inverse = A;                     // T in bf16 [64][64]
   static constexpr int after_scaled = scaled + 4 * kScaled * kSubChunk * K,
                        after_T = T + 4 * kMatrix;
   static constexpr int total = after_scaled > after_T ? after_scaled : after_T;  // [4][K]
@@ -115,9 +118,7 @@ __device__ __forceinline__ void decays_across(simt::Shared<const float> total,
   const int c = threadIdx.x % K;
   const auto log = [&](int first, int last) { return log_across<K>(total, c, first, last); };
   const auto put = [&](int entry, float decay) { cross[entry * K + c] = decay; };
-  const auto across = [&](int first, int last) {
-    return elementary::exp2_flushed(log(first, last));
-  };
+  const auto across = [&](int first, int last) { return decay_across<K>(total, c, first, last); };
   for (int part = threadIdx.x / K; part < 4; part += kThreads / K)
     if (part == 0) {
       put(leave, across(1, 4)), put(leave + 1, across(2, 4)), put(leave + 2, across(3, 4));

@@ -4,6 +4,7 @@
 // of h^T W^T, and v_new^T of v_new^T Kg. The operands of chunks to come are under way.
 #include "kernels/kda/bf16_tiles.cuh"
 #include "kernels/kda/launch.h"
+#include "kernels/simt/async_copy.h"
 
 namespace numgate::kernels::NUMGATE_BACKEND {
 namespace {
@@ -39,6 +40,7 @@ __global__ void __launch_bounds__(kThreads) state_pass_bf16_kernel(StatePassArgs
   const std::int64_t last_chunk = a.packing.end_chunk(d, sequence);
 
   // Where this thread's next copies come from, 16 bytes each: rows a step apart.
+  static_assert(kColumns == kChunk);  // u's and aqk's tiles are equally wide
   const std::int64_t first_slot = first_chunk * d.HV + hv;
   const int at = threadIdx.x * 8, narrow = swizzled<kColumns>(at / kColumns, at % kColumns),
             wide = swizzled<K>(at / K, at % K);
