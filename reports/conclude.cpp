@@ -3,10 +3,10 @@
 #include <map>
 #include <tuple>
 
+#include "reports/growth_rule.h"
 #include "reports/judge.h"
 #include "reports/report.h"
 #include "reports/slope.h"
-#include "reports/tensor_judge.h"
 
 namespace numgate {
 

@@ -10,67 +10,12 @@
 
 #include "core/windows.h"
 #include "reports/curve.h"
+#include "reports/growth_rule.h"
 #include "reports/score.h"
 #include "reports/slope.h"
 #include "reports/text.h"
 
 namespace numgate {
-namespace {
-
-// Schedule-only sites that this case has; a diagonal chain forms no Kg^T W.
-bool has_site(const Case& c, Site s) {
-  switch (c.schedule.kind) {
-    case ScheduleKind::cp:
-      return (s == Site::summary_kw && c.plan.ran[Site::summary_chain] != Format::diag_tf32x3) ||
-             s == Site::summary_chain || s == Site::merge_dot || s == Site::handoff;
-    case ScheduleKind::replay:
-      return s == Site::replay_dot || s == Site::ring;
-    case ScheduleKind::chunked:
-    case ScheduleKind::resume:
-      return s == Site::handoff;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
-std::vector<std::string> suspects(const Case& c, std::string_view rule) {
-  std::vector<std::string> sites;
-  for (const Site s : c.plan.misdeclared()) sites.emplace_back(name(s));
-  if (sites.empty() && rule == "equivalence")
-    for (const SiteInfo& s : kSites)
-      if (s.schedule_only && has_site(c, s.site) && c.plan.ran[s.site] != Format::ieee)
-        sites.emplace_back(s.name);
-  return sites;
-}
-
-double project(double at_end, const Slope& slope, double exponent, const Policy& policy) {
-  const double factor = static_cast<double>(policy.target_context) / static_cast<double>(slope.end);
-  return at_end * std::pow(std::max(factor, 1.0), exponent);
-}
-
-bool grows_beyond(const Slope& slope, double w, const Policy& policy) {
-  return slope.low > policy.thresholds.growth &&
-         project(w, slope, slope.value, policy) > policy.thresholds.growth_score;
-}
-
-Reason growth_reason(const Case& c, const std::string& tensor, std::string_view along,
-                     const Slope& slope, double w, const Policy& policy) {
-  Reason reason;
-  reason.rule = "growth";
-  reason.sites = suspects(c, reason.rule);
-  reason.measured = slope.low;
-  reason.limit = policy.thresholds.growth;
-  reason.tensor = tensor;
-  reason.text = fmt::format(
-      "score of {} grows with {} as t^{:.2f} (99 % interval {:.2f} to {:.2f}): {} at {}, {} "
-      "projected to {} tokens",
-      tensor, along, slope.value, slope.low, slope.high, number_text(w), count_text(slope.end),
-      number_text(project(w, slope, slope.value, policy)), count_text(policy.target_context));
-  return reason;
-}
-
 namespace {
 
 // Judges one tensor of a cell into the cell's result.
@@ -312,21 +257,23 @@ class TensorJudge {
 
   void judge_accuracy() {
     // By head and rank, the window sums of error and truth.
-    std::map<HeadRank, std::pair<double, double>> sums;
-    std::map<HeadRank, std::int64_t> rows;
+    struct Sum {
+      double error = 0, truth = 0;
+      std::int64_t rows = 0;
+    };
+    std::map<HeadRank, Sum> sums;
     for (std::size_t i = 0; i < tensor_.keys.size(); ++i) {
       const auto& k = tensor_.keys[i];
-      auto& [error, truth] = sums[{k.head, k.rank}];
-      error += tensor_.kernel.squares[i];
-      truth += tensor_.truth_squares[i];
-      rows[{k.head, k.rank}] += k.end - k.begin;
+      Sum& sum = sums[{k.head, k.rank}];
+      sum.error += tensor_.kernel.squares[i];
+      sum.truth += tensor_.truth_squares[i];
+      sum.rows += k.end - k.begin;
     }
     // The truth of a few tokens may be nearly zero: a packed sequence of fewer than a window's
     // least rows is not held to the budget beside longer ones.
-    const bool any_long = std::any_of(rows.begin(), rows.end(),
-                                      [](const auto& r) { return r.second >= kShortestWindow; });
-    if (!tensor_.is_state && any_long)
-      std::erase_if(sums, [&](const auto& s) { return rows.at(s.first) < kShortestWindow; });
+    const auto is_short = [](const auto& s) { return s.second.rows < kShortestWindow; };
+    if (!tensor_.is_state && !std::all_of(sums.begin(), sums.end(), is_short))
+      std::erase_if(sums, is_short);
     std::map<HeadRank, std::optional<Slope>> slopes;
     for (const auto& [key, context] : contexts_)
       slopes[key] = fit(context, 0, [&](std::size_t i) {
@@ -337,7 +284,7 @@ class TensorJudge {
     double worst_error = 0;
     bool first = true;
     for (const auto& [key, sum] : sums) {
-      const double relative = std::sqrt(ratio(sum.first, sum.second));
+      const double relative = std::sqrt(ratio(sum.error, sum.truth));
       const auto& slope = slopes.at(context_of({key.first, 0, 0, key.second}));
       double projected = relative;
       if (slope && slope->low > limits_.error_slope)
@@ -353,7 +300,7 @@ class TensorJudge {
       }
       first = false;
     }
-    keep_error_null(largest, sums.at(largest).second);
+    keep_error_null(largest, sums.at(largest).truth);
     if (out_.error.projected > cell_.budget) {
       Reason& reason =
           add("accuracy", out_.error.projected, cell_.budget,

@@ -1,9 +1,5 @@
 // The rules of DESIGN 6 for one tensor of a cell.
 #pragma once
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/case_id.h"
 #include "core/profile.h"
 #include "reports/policy.h"
@@ -14,18 +10,5 @@ namespace numgate {
 // Adds the tensor's result and the reasons that follow from it to the cell, whose budget is set.
 void judge_tensor(const Case& c, const TensorProfile& tensor, const Policy& policy,
                   CellResult& cell);
-
-// What to suspect: the sites that do not run as declared, else, for a cut that costs too much, the
-// sites that only the schedule has and that are not at ieee.
-std::vector<std::string> suspects(const Case& c, std::string_view rule);
-
-// A value at the end of a fit, carried on to the target context.
-double project(double at_end, const Slope& slope, double exponent, const Policy& policy);
-
-// The growth rule, of the score `w` at the end of the fit.
-bool grows_beyond(const Slope& slope, double w, const Policy& policy);
-// `along`: what the score grows with.
-Reason growth_reason(const Case& c, const std::string& tensor, std::string_view along,
-                     const Slope& slope, double w, const Policy& policy);
 
 }  // namespace numgate
