@@ -105,10 +105,13 @@ const std::map<std::string, TensorShadow>& Group::shadow(const Case& c, const Pl
 }
 
 Observation Group::run(const Case& c, const RunOptions& options) {
-  const TensorMap& in = inputs();
+  return run(c, inputs(), options);
+}
+
+Observation Group::run(const Case& c, const TensorMap& inputs, const RunOptions& options) {
   options_.progress("kernels", 0);
   const Stopwatch watch(timing_.kernels);
-  return run_case(c, in, backend_, options);
+  return run_case(c, inputs, backend_, options);
 }
 
 const Observation& Group::control(const Case& c) {
@@ -195,8 +198,7 @@ CellEvidence Group::evidence(const Case& c, bool run_twice) {
                                   tensor);
       TensorMap broken = inputs();
       const PlantedNan planted = plant_nan(c, broken);
-      const Stopwatch watch(timing_.kernels);
-      const auto hidden = swallowed_nan(c, planted, run_case(c, broken, backend_).outputs);
+      const std::string hidden = swallowed_nan(c, planted, run(c, broken).outputs);
       if (!hidden.empty()) seen.failures.push_back(hidden);
     }
   } catch (const KernelError& error) {
