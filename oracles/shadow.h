@@ -38,7 +38,7 @@ struct ShadowOptions {
 //   [T C] or [T HV] has one row a token (heads = 1); for `state` and `fold` those of
 //   state_windows(c, HV); for `M`, `B` one a head.
 //   squares[mode][draw] = sum over rows of max(sum of squared errors, floor^2), the floor being
-//   half an fp32 ulp of the row's largest |truth|. A state is one row.
+//   half an fp32 ulp of the row's largest |truth|, and 2^-149. A state is one row.
 // - row_max, outputs with tokens only: mean over draws of max(max |error|, floor).
 // - row_null, outputs with tokens only: see core/profile.h.
 //

@@ -9,8 +9,9 @@ namespace numgate::shadow {
 
 struct RowError {
   double squares, largest;  // sum of squared errors; largest |error|
-  double floor;  // half an fp32 ulp of the row's largest truth: no kernel that returns fp32 can be
-                 // asked for less
+  // Half an fp32 ulp of the row's largest truth: no kernel that returns fp32 can be asked for less.
+  // At least 2^-149, as errors are kept in fp32.
+  double floor;
 };
 
 // value [width] against the truth hi + lo [width]; lo may be null.
@@ -26,7 +27,7 @@ NUMGATE_HOST_DEVICE inline RowError row_error(const double* value, const double*
     largest_truth = largest_truth < truth ? truth : largest_truth;
   }
   if (largest_truth > 0)
-    row.floor = 0.5 * larger(binade(largest_truth) * 0x1p-23, splat<double>(0x1p-149));
+    row.floor = larger(binade(largest_truth) * 0x1p-24, splat<double>(0x1p-149));
   return row;
 }
 
