@@ -24,7 +24,7 @@ inline constexpr double kExp2MaxUlp = 0.808;
 inline constexpr double kLog2MaxUlp = 0.994;
 inline constexpr double kExpMaxUlp = 1.009;
 inline constexpr double kLog1pMaxUlp = 0.973;
-inline constexpr double kSigmoidMaxUlp = 1.480;
+inline constexpr double kSigmoidMaxUlp = 2.481;
 inline constexpr double kSoftplusMaxUlp = 1.703;
 inline constexpr double kSiluMaxUlp = 1.484;
 inline constexpr double kRsqrtMaxUlp = 0.501;
@@ -53,6 +53,16 @@ NUMGATE_ELEMENTARY float at_least(float low, float x) {
   return y;
 #else
   return x < low ? low : x;
+#endif
+}
+// The lesser of the two; NaN passes.
+NUMGATE_ELEMENTARY float at_most(float high, float x) {
+#if defined(__CUDA_ARCH__)
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(high));
+  return y;
+#else
+  return x > high ? high : x;
 #endif
 }
 // To the nearest integer, ties to even, for |x| < 2^22.
@@ -115,6 +125,27 @@ NUMGATE_ELEMENTARY float exp_of_any(float x) {
 NUMGATE_ELEMENTARY_RARE float call_exp2_of_any(float x) { return exp2_of_any(x); }
 NUMGATE_ELEMENTARY_RARE float call_exp_of_any(float x) { return exp_of_any(x); }
 
+}  // namespace detail
+
+// 1 / d to nearest where d and 1 / d are normal numbers; of NaN any NaN. On the GPU one Newton step
+// on the hardware's seed, without the branch of a division: the same for all such d on an H200. The
+// doctor checks `normal_reciprocal`, and on it rest sigmoid, silu and the kernels' inverse decays.
+NUMGATE_ELEMENTARY float reciprocal(float d) {
+#if defined(__CUDA_ARCH__)
+  float seed;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(seed) : "f"(d));
+  return fmaf(fmaf(-d, seed, 1.0f), seed, seed);
+#else
+  return 1.0f / d;
+#endif
+}
+NUMGATE_ELEMENTARY float normal_reciprocal(float d) {
+  const float a = detail::magnitude(d);
+  return a >= 0x1p-126f && a <= 0x1p126f ? reciprocal(d) : 0.0f;
+}
+
+namespace detail {
+
 // log(1 + t) - t for -1/3 <= t <= 1/3, degree 10.
 NUMGATE_ELEMENTARY float log1p_tail(float t) {
   float q = -0x1.080c9ep-3f;
@@ -130,19 +161,6 @@ NUMGATE_ELEMENTARY float log1p_tail(float t) {
   return fmaf(-0.5f, s, fmaf(-0.5f, s_low, s * t * q));
 }
 
-// 1 / d to nearest, 1 <= d <= 2. On the GPU one Newton step on the hardware's seed, without the
-// branch of a division: the same for all 2^23 + 1 arguments on an H200. The doctor's check of
-// sigmoid and silu rests on it.
-NUMGATE_ELEMENTARY float reciprocal(float d) {
-#if defined(__CUDA_ARCH__)
-  float seed;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(seed) : "f"(d));
-  return fmaf(fmaf(-d, seed, 1.0f), seed, seed);
-#else
-  return 1.0f / d;
-#endif
-}
-
 // (x + x_low) / (1 + e), 0 <= e <= 1; the residual makes the roundings of 1 + e and 1 / d good.
 NUMGATE_ELEMENTARY float over_one_plus(float x, float x_low, float e) {
   const float d = 1.0f + e;
@@ -154,10 +172,6 @@ NUMGATE_ELEMENTARY float over_one_plus(float x, float x_low, float e) {
 
 // The exponent e for which 2/3 <= m 2^-e < 4/3, times 2^23.
 NUMGATE_ELEMENTARY uint32_t exponent_bits(float m) { return (bits(m) - 0x3f2aaaab) & 0xff800000; }
-
-}  // namespace detail
-
-namespace detail {
 
 // 2^x where -127 <= x < 126, zero below -126.5, and anything elsewhere: degree 6 on |f| <= 1/2.
 NUMGATE_ELEMENTARY float exp2_inside(float x) {
@@ -182,6 +196,9 @@ NUMGATE_ELEMENTARY float exp2(float x) {
 NUMGATE_ELEMENTARY float exp2_without_call(float x) {
   return detail::magnitude(x) < 125.5f ? detail::exp2_inside(x) : detail::exp2_of_any(x);
 }
+
+// 2^x of a decay that a bounded gate keeps normal, -126 <= x < 126; of NaN any NaN.
+NUMGATE_ELEMENTARY float exp2_normal(float x) { return detail::exp2_inside(x); }
 
 // 2^x of a decay, x < 126: zero below 2^-126.5, where a product with it no longer counts; of NaN
 // any NaN.
@@ -249,12 +266,11 @@ NUMGATE_ELEMENTARY float log1p(float x) {
   return head + ((t - (head - h)) + (low + detail::log1p_tail(t)));
 }
 
-// Without branches, for the gates' sake: e^-|x| is formed times 2^64, so that only the last product
-// meets subnormals.
+// 1 / (1 + e^-x) as 2^-64 / (2^-64 + 2^-64 e^-x), without branches, for the gates' sake: only the
+// last product meets subnormals.
 NUMGATE_ELEMENTARY float sigmoid(float x) {
-  const float e =
-      detail::exp_inside<64>(detail::at_least(-104.0f, -detail::magnitude(x))) * 0x1p-64f;
-  const float y = detail::over_one_plus(x < 0.0f ? e : 1.0f, 0.0f, e);
+  const float e = detail::exp_inside<-64>(-detail::at_most(43.0f, detail::at_least(-104.0f, x)));
+  const float y = reciprocal(0x1p-64f + e) * 0x1p-64f;
 #if defined(__CUDA_ARCH__)
   return y;  // NVIDIA arithmetic has but one NaN
 #else

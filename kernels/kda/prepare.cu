@@ -14,11 +14,12 @@ template <int K, int V>
 struct Layout {
   static constexpr int kKey = K + 4, kValue = V + 4, kWide = kKey > kValue ? kKey : kValue;
   static constexpr int khat = 0;                        // [64][kKey]
-  static constexpr int qhat = khat + kChunk * kKey;     // [64][kKey], later beta v [64][kValue]
-  static constexpr int L = qhat + kChunk * kWide;       // [64][kKey], later beta k exp2 G
+  static constexpr int qhat = khat + kChunk * kKey;     // [64][kKey], later v [64][kValue]
+  static constexpr int L = qhat + kChunk * kWide;       // [64][kKey], later k exp2 G
   static constexpr int total = L + kChunk * kKey;       // [4][K]
-  static constexpr int scale = total + kBlocks * K;     // [4][K]
-  static constexpr int A = scale + kBlocks * K;         // [64][kSquare], upper blocks are scratch
+  static constexpr int between = total + kBlocks * K;   // [4][K]
+  static constexpr int within = between + kBlocks * K;  // [4][K]
+  static constexpr int A = within + kBlocks * K;        // [64][kSquare], upper blocks are scratch
   static constexpr int right = A + kChunk * kSquare;    // [64][kKey]
   static constexpr int left_k = right + kChunk * kKey;  // [16][kKey]
   static constexpr int left_q = left_k + kSubChunk * kKey;  // [16][kKey]
@@ -36,7 +37,8 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
   const auto qhat = simt::dynamic_shared<float>(L::qhat * 4, kChunk * L::kWide);
   const auto log_decay = simt::dynamic_shared<float>(L::L * 4, kChunk * L::kKey);
   const auto total = simt::dynamic_shared<float>(L::total * 4, kBlocks * K);
-  const auto scale = simt::dynamic_shared<float>(L::scale * 4, kBlocks * K);
+  const auto between = simt::dynamic_shared<float>(L::between * 4, kBlocks * K);
+  const auto within = simt::dynamic_shared<float>(L::within * 4, kBlocks * K);
   const auto A = simt::dynamic_shared<float>(L::A * 4, kChunk * kSquare);
   const auto right = simt::dynamic_shared<float>(L::right * 4, kChunk * L::kKey);
   const auto left_k = simt::dynamic_shared<float>(L::left_k * 4, kSubChunk * L::kKey);
@@ -76,38 +78,40 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
     a.out.gamma[slot * K + c] =
         round_to(plan[Site::gamma], elementary::exp2(log_across<K>(total, c, 0, kBlocks)));
 
+  // A right side is decayed to the end of its sub-chunk or, where the diagonal blocks are products
+  // too, undecayed to its start; what lies between that and the start of the left side's sub-chunk
+  // is a factor of the left side, and the right side's own sub-chunk one of the right.
+  const bool factored = d.bounded_gate && plan[Site::diag_dot] != Format::ieee;
+  const auto enter = [&](int at) { return elementary::exp2_flushed(log_decay[at]); };
   for (int r = warp; r < kChunk; r += kWarps) {
     const int block = r / kSubChunk;
     float kg[N], qg[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       const int c = lane * N + i, at = r * L::kKey + c;
-      const float enter = elementary::exp2_flushed(log_decay[at]);
-      const float leave = elementary::exp2_flushed(total[block * K + c] - log_decay[at]);
-      right[at] = khat[at] * leave;
-      kg[i] = khat[at] * (leave * decay_across<K>(total, c, block + 1, kBlocks));
-      qg[i] = qhat[at] * (enter * decay_across<K>(total, c, 0, block));
+      right[at] =
+          khat[at] * (factored ? elementary::reciprocal(enter(at))
+                               : elementary::exp2_flushed(total[block * K + c] - log_decay[at]));
+      kg[i] = right[at] * decay_across<K>(total, c, block + !factored, kBlocks);
+      qg[i] = qhat[at] * enter(at) * decay_across<K>(total, c, 0, block);
     }
     store_elements<N>(a.out.kg, (slot * kChunk + r) * K + lane * N, plan[Site::kg_store], kg);
     store_elements<N>(a.out.qg, (slot * kChunk + r) * K + lane * N, plan[Site::qg_store], qg);
   }
+  for (int job = thread; job < kBlocks * K; job += kThreads)
+    within[job] = factored ? decay_across<K>(total, job % K, job / K, job / K + 1) : 1.0f;
 
-  // Products by blocks of 16 x 16: the decay since the start of block I on the left, to the end of
-  // block J on the right, and `scale` for what lies between, on the left; for J = I on the right.
-  const bool factored = d.bounded_gate && plan[Site::diag_dot] != Format::ieee;
+  // Products by blocks of 16 x 16.
   for (int I = 0; I < kBlocks; ++I) {
     const int first = I * kSubChunk, blocks = I + factored;
     for (int r = warp; r < kSubChunk; r += kWarps)
       for (int c = lane; c < K; c += 32) {
         const int at = (first + r) * L::kKey + c;
-        const float enter = elementary::exp2_flushed(log_decay[at]);
-        left_k[r * L::kKey + c] = khat[at] * enter, left_q[r * L::kKey + c] = qhat[at] * enter;
+        left_k[r * L::kKey + c] = khat[at] * enter(at),
+                             left_q[r * L::kKey + c] = qhat[at] * enter(at);
       }
-    for (int job = thread; job < blocks * K; job += kThreads) {
-      const int J = job / K, c = job % K;
-      scale[job] = J == I ? elementary::exp2_flushed(-total[I * K + c])
-                          : decay_across<K>(total, c, J + 1, I);
-    }
+    for (int job = thread; job < I * K; job += kThreads)
+      between[job] = decay_across<K>(total, job % K, job / K + 1, I);
     __syncthreads();
     for (int job = warp; job < 4 * blocks; job += kWarps) {
       const bool query = job >= 2 * blocks;
@@ -120,11 +124,11 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
             f, acc,
             [&](int r, int k) {
               const float x = left[r * L::kKey + k];
-              return J == I ? x : x * scale[J * K + k];
+              return J == I ? x : x * between[J * K + k];
             },
             [&](int k, int c) {
               const float x = right[(column + c) * L::kKey + k];
-              return J == I ? x * scale[J * K + k] : x;
+              return J == I ? x : x * within[J * K + k];
             },
             begin, begin + K / 2);
       };
@@ -172,20 +176,18 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
   __syncthreads();
   invert_lower_blocks<kWarps>(plan[Site::inverse], A, T);
 
-  // qhat gives way to beta v, the log decays to beta k exp2 G.
-  const auto bv = qhat, bk = log_decay;
+  // qhat gives way to v, the log decays to k exp2 G.
+  const auto v = qhat, bk = log_decay;
   for (int r = warp; r < kChunk; r += kWarps) {
     const std::int64_t t = begin + r;
-    float v[V / 32] = {};
+    float x[V / 32] = {};
     if (t < end)
-      load_elements<V / 32>(a.in.v, (t * d.HV + hv) * V + lane * (V / 32), input_format(d.in), v);
+      load_elements<V / 32>(a.in.v, (t * d.HV + hv) * V + lane * (V / 32), input_format(d.in), x);
 #pragma unroll
-    for (int i = 0; i < V / 32; ++i) bv[r * L::kValue + lane * (V / 32) + i] = beta[r] * v[i];
+    for (int i = 0; i < V / 32; ++i) v[r * L::kValue + lane * (V / 32) + i] = x[i];
     for (int c = lane; c < K; c += 32) {
       const int at = r * L::kKey + c;
-      bk[at] =
-          beta[r] * khat[at] *
-          (elementary::exp2_flushed(log_decay[at]) * decay_across<K>(total, c, 0, r / kSubChunk));
+      bk[at] = khat[at] * enter(at) * decay_across<K>(total, c, 0, r / kSubChunk);
     }
   }
   __syncthreads();
@@ -193,11 +195,11 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
     const int row = job % kBlocks * kSubChunk, column = job / kBlocks * 8;
     const bool is_u = column < V;
     const int col = is_u ? column : column - V, pitch = is_u ? L::kValue : L::kKey;
-    const auto right_side = is_u ? bv : bk;
+    const auto right_side = is_u ? v : bk;
     float acc[4] = {};
     dot_tile(
         is_u ? plan[Site::u_dot] : plan[Site::w_dot], acc,
-        [&](int r, int k) { return T[(row + r) * kSquare + k]; },
+        [&](int r, int k) { return T[(row + r) * kSquare + k] * beta[k]; },
         [&](int k, int c) { return right_side[k * pitch + col + c]; }, 0, row + kSubChunk);
     const Lane l;
 #pragma unroll

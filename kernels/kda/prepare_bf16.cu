@@ -3,6 +3,7 @@
 #include "kernels/kda/prepare_bf16.cuh"
 
 #include "kernels/kda/launch.h"
+#include "kernels/simt/async_copy.h"
 
 namespace numgate::kernels::NUMGATE_BACKEND {
 namespace {
@@ -19,31 +20,30 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   const auto diagonal = simt::dynamic_shared<std::uint16_t>(L::diagonal, kChunk * K);
   const auto scaled = simt::dynamic_shared<std::uint32_t>(L::scaled, kScaled * kSubChunk * K);
   const auto total = simt::dynamic_shared<float>(L::total, kSubChunks * K);
-  const auto cross = simt::dynamic_shared<float>(L::cross, kCross * K);
+  const auto cross = simt::dynamic_shared<float>(L::cross, kIntervals * K);
   const auto beta = simt::dynamic_shared<float>(L::beta, kChunk);
   const auto norms = simt::dynamic_shared<float>(L::norms, 2 * kChunk);
   const auto parts = simt::dynamic_shared<float>(L::parts, 2 * kChunk * kPartsPitch);
 
   const KdaDims& d = a.dims;
-  const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, h = blockIdx.y,
-            hv = h * gridDim.x + blockIdx.x;
+  const unsigned thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
+  const int h = blockIdx.y, hv = h * gridDim.x + blockIdx.x;
   const Lane l;
   const std::int64_t chunk = blockIdx.z, slot = chunk * d.HV + hv;  // [chunks, HV]
   const std::int64_t begin = a.packing.first_token(chunk);
   const std::int64_t end = a.packing.end_token(d, chunk);
-  const int tokens = end - begin < kChunk ? static_cast<int>(end - begin) : kChunk;
+  const unsigned tokens = end - begin < kChunk ? static_cast<unsigned>(end - begin) : kChunk;
   const auto from = [&](const void* p, int heads, int head, int width) {
     return static_cast<const std::uint16_t*>(p) + (begin * heads + head) * width;
   };
-  // Rows beyond the segment are zero; their loads go to its first row.
-  const auto inside = [&](int r) { return r < tokens ? r : 0; };
+  // Rows beyond the segment are zero; their loads go to its last one.
+  const auto inside = [&](unsigned r) { return r < tokens ? r : tokens - 1; };
 
   // A thread has the 16 tokens of its channels' gates in a sub-chunk.
   constexpr int kChannels = kSubChunks * K > kThreads ? kSubChunks * K / kThreads : 1;
   const bool has_gates = thread < kSubChunks * K / kChannels;
-  const int gate_block = thread / (K / kChannels),
-            gate_channel = thread % (K / kChannels) * kChannels,
-            gate_tokens = tokens - gate_block * kSubChunk;
+  const unsigned gate_row = thread / (K / kChannels) * kSubChunk,
+                 gate_channel = thread % (K / kChannels) * kChannels;
   std::uint32_t gates[kSubChunk];
   float log_rate = 0, bias[kChannels] = {}, beta_in = 0;
   if (has_gates) {
@@ -52,12 +52,12 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
     for (int i = 0; i < kChannels; ++i) bias[i] = a.in.dt_bias[hv * K + gate_channel + i];
     const auto* gate = from(a.in.gate, d.HV, hv, K) + gate_channel;
 #pragma unroll
-    for (int r = 0; r < kSubChunk; ++r) {
-      const int at = (r < gate_tokens ? gate_block * kSubChunk + r : 0) * (d.HV * K);
+    for (unsigned r = 0; r < kSubChunk; ++r) {
+      const auto* at = gate + std::int64_t{inside(gate_row + r)} * (d.HV * K);
       if constexpr (kChannels == 2)
-        gates[r] = simt::load_pair(gate, at);
+        gates[r] = simt::load_pair(at, 0);
       else
-        gates[r] = gate[at];
+        gates[r] = *at;
     }
   }
   if (thread < tokens) beta_in = load_element(a.in.beta, (begin + thread) * d.HV + hv, Dtype::bf16);
@@ -65,22 +65,27 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   // This lane's part of k and q: tokens `row` and `row` + 8 of the warp's sub-chunk, of channels in
   // steps of 16 those from 4 l.pair on; its warp has kSteps steps.
   constexpr int kSteps = K / 16 / kShares;
-  const int block = warp / kShares, row = block * kSubChunk + l.row,
-            first_step = warp % kShares * kSteps;
-  const auto channel = [&](int step) { return (first_step + step) * 16 + 4 * l.pair; };
+  const unsigned block = warp / kShares, row = block * kSubChunk + l.row,
+                 first_step = warp % kShares * kSteps;
+  const auto channel = [&](unsigned step) { return (first_step + step) * 16 + 4 * l.pair; };
   uint2 key_in[kSteps][2], query_in[kSteps][2];
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    const int r = row + 8 * i, at = inside(r) * d.H * K + channel(0);
+    const std::int64_t at = std::int64_t{inside(row + 8 * i)} * (d.H * K) + channel(0);
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
-      key_in[s][i] = simt::load_four(from(a.in.k, d.H, h, K), at + 16 * s);
-      query_in[s][i] = simt::load_four(from(a.in.q, d.H, h, K), at + 16 * s);
-      if (r >= tokens) key_in[s][i] = query_in[s][i] = make_uint2(0, 0);
+      key_in[s][i] = simt::load_four(from(a.in.k, d.H, h, K) + at, 16 * s);
+      query_in[s][i] = simt::load_four(from(a.in.q, d.H, h, K) + at, 16 * s);
     }
   }
+  if (tokens < kChunk)
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+#pragma unroll
+      for (int s = 0; s < kSteps; ++s)
+        if (row + 8 * i >= tokens) key_in[s][i] = query_in[s][i] = make_uint2(0, 0);
   // Squares, in the parts that sum_of_squares has: K / 32 channels each.
-  const auto square = [&](int r, int s, uint2 four) {
+  const auto square = [&](unsigned r, unsigned s, uint2 four) {
     constexpr int kPart = K / 32;
     const Four x = four_of(four);
     float sums[4 / kPart] = {};
@@ -99,211 +104,194 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   if (thread < kChunk) beta[thread] = thread < tokens ? elementary::sigmoid(beta_in) : 0.0f;
   // Log decays from the start of each sub-chunk.
   if (has_gates) {
-    const int b = gate_block, c = gate_channel;
+    const unsigned c = gate_channel;
+    const auto place = [&](unsigned r) { return left_at<K>(r, c / 16, c / 4 % 4) + c % 4; };
+    const unsigned even = gate_row * K + place(0), odd = gate_row * K + place(1) - K;
     const float rate = elementary::exp_without_call(log_rate);
     float sum[kChannels] = {};
-    const auto put = [&](int r) {
-      const int at = left_at<K>(b * kSubChunk + r, c / 16, c / 4 % 4) + c % 4;
+#pragma unroll
+    for (unsigned r = 0; r < kSubChunk; ++r) {
+#pragma unroll
+      for (int i = 0; i < kChannels; ++i) {
+        const float raw = i == 0 ? low_bf16(gates[r]) : high_bf16(gates[r]),
+                    step = log_decay_of(true, raw, rate, bias[i]) * kLog2e;
+        if (gate_row + r < tokens) sum[i] += step;
+      }
+      const unsigned at = (r % 2 ? odd : even) + r * K;
       if constexpr (kChannels == 2)
         simt::store2(log_decay, at, make_float2(sum[0], sum[1]));
       else
         log_decay[at] = sum[0];
-    };
-#pragma unroll
-    for (int r = 0; r < kSubChunk; ++r) {
-#pragma unroll
-      for (int i = 0; i < kChannels; ++i) {
-        const float raw = i == 0 ? low_bf16(gates[r]) : high_bf16(gates[r]);
-        sum[i] += log_decay_of(true, raw, rate, bias[i]) * kLog2e;
-      }
-      put(r);
-    }
-    if (gate_tokens < kSubChunk) {  // tokens beyond decay nothing
-#pragma unroll
-      for (int i = 0; i < kChannels; ++i) sum[i] = 0;
-      for (int r = 0; r < kSubChunk; ++r) {
-        if (r < gate_tokens)
-#pragma unroll
-          for (int i = 0; i < kChannels; ++i)
-            sum[i] = log_decay[left_at<K>(b * kSubChunk + r, c / 16, c / 4 % 4) + c % 4 + i];
-        else
-          put(r);
-      }
     }
 #pragma unroll
-    for (int i = 0; i < kChannels; ++i) total[b * K + c + i] = sum[i];
+    for (int i = 0; i < kChannels; ++i) total[gate_row / kSubChunk * K + c + i] = sum[i];
   }
   __syncthreads();
   decays_across<K>(total, cross, a.out.gamma + slot * K);
   if (thread >= kThreads - 2 * kChunk) {
-    const int r = thread - (kThreads - 2 * kChunk);  // of k, then of q
+    const unsigned r = thread - (kThreads - 2 * kChunk);  // of k, then of q
     norms[r] = inverse_norm(sum_of_parts(parts, r)) * (r < kChunk ? 1.0f : query_scale<K>());
   }
   __syncthreads();
 
-  auto* kg_out = static_cast<std::uint16_t*>(a.out.kg) + slot * kChunk * K;
-  auto* qg_out = static_cast<std::uint16_t*>(a.out.qg) + slot * kChunk * K;
+  // To the start of its sub-chunk a key is undecayed; what k^T q of two sub-chunks lacks between
+  // them is a factor of the left side, what the right one's own tokens lack is one of the right.
+  const unsigned to = row * K + channel(0);
+  auto* kg_out = static_cast<std::uint16_t*>(a.out.kg) + slot * kChunk * K + to;
+  auto* qg_out = static_cast<std::uint16_t*>(a.out.qg) + slot * kChunk * K + to;
+  const float key_norm[2] = {norms[row], norms[row + 8]},
+              query_norm[2] = {norms[kChunk + row], norms[kChunk + row + 8]};
 #pragma unroll
   for (int s = 0; s < kSteps; ++s) {
-    const int c = channel(s), step = first_step + s;
-    const auto table = [&](int entry) { return load_four_of(cross, entry * K + c); };
+    const unsigned c = channel(s), step = first_step + s;
+    const auto table = [&](unsigned first, unsigned last) {
+      return load_four_of(cross, across(first, last) * K + c);
+    };
+    const Four since = table(0, block), within = table(block, block + 1),
+               until = table(block, kSubChunks);
     Four key[2], query[2];  // decayed since the start of the sub-chunk
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const int r = row + 8 * i;
-      const int to = r * K + c;
-      const Four log = load_four_of(log_decay, left_at<K>(r, step, l.pair)),
-                 khat = norms[r] * four_of(key_in[s][i]);
-      {
-        const Four sum = load_four_of(total, block * K + c),
-                   leaves = exp2_flushed({{sum.x[0] - log.x[0], sum.x[1] - log.x[1],
-                                           sum.x[2] - log.x[2], sum.x[3] - log.x[3]}}),
-                   until = khat * leaves;
-        simt::store_four(kg_out, to, bf16_four(khat * (leaves * table(leave + block))));
-        const int place = right_at<K>(r, step, l.pair);
-        if (block < kSubChunks - 1) simt::store_four(right, place, bf16_four(until));
-        simt::store_four(diagonal, place, bf16_four(until * table(invert + block)));
-      }
-      const Four enters = exp2_flushed(log), enters_all = enters * table(enter + block),
-                 qhat = norms[kChunk + r] * four_of(query_in[s][i]);
-      simt::store_four(qg_out, to, bf16_four(qhat * enters_all));
-      simt::store_four(bk, swizzled<K>(r, c), bf16_four((beta[r] * khat) * enters_all));
-      key[i] = khat * enters, query[i] = qhat * enters;
+      const unsigned r = row + 8 * i, next = i * 8 * K + s * 16;
+      const Four enter = map<elementary::exp2_normal>(
+                     load_four_of(log_decay, left_at<K>(r, step, l.pair))),
+                 khat = key_norm[i] * four_of(key_in[s][i]),
+                 undecayed = khat * map<elementary::reciprocal>(enter);
+      const unsigned place = right_at<K>(r, step, l.pair);
+      simt::store_four(diagonal, place, bf16_four(undecayed));
+      if (block < kSubChunks - 1) simt::store_four(right, place, bf16_four(undecayed * within));
+      simt::store_four(kg_out, next, bf16_four(undecayed * until));
+      key[i] = khat * enter, query[i] = query_norm[i] * four_of(query_in[s][i]) * enter;
+      simt::store_four(bk, swizzled<K>(r, c), bf16_four(key[i] * since));
+      simt::store_four(qg_out, next, bf16_four(query[i] * since));
     }
     __syncwarp();
-    const auto keep = [&](simt::Shared<std::uint32_t> to, int at, const Four(&x)[2],
-                          const Four& scale) {
-      const uint2 low = bf16_four(x[0] * scale), high = bf16_four(x[1] * scale);
-      simt::store4(to, at, make_uint4(low.x, high.x, low.y, high.y));
+    const auto keep = [&](simt::Shared<std::uint32_t> left, unsigned at, const Four(&x)[2]) {
+      const uint2 low = bf16_four(x[0]), high = bf16_four(x[1]);
+      simt::store4(left, at, make_uint4(low.x, high.x, low.y, high.y));
     };
-    constexpr Four kOne{{1, 1, 1, 1}};
-    const int at = left_at<K>(row, step, l.pair);
-    keep(left, at, key, kOne), keep(left, at + 8 * K, query, kOne);
+    const unsigned at = left_at<K>(row, step, l.pair);
+    keep(left, at, key), keep(left, at + 8 * K, query);
 #pragma unroll
     for (int n = 0; n < kScaled; ++n)
       if (block == (n == 0 ? 2 : 3)) {
-        const int at = left_at<K>(n * kSubChunk + l.row, step, l.pair);
-        keep(scaled, at, key, table(between + n)),
-            keep(scaled, at + 8 * K, query, table(between + n));
+        const Four between = table(n == 2 ? 2 : 1, n == 0 ? 2 : 3);
+        const unsigned at = left_at<K>(n * kSubChunk + l.row, step, l.pair);
+        keep(scaled, at, {key[0] * between, key[1] * between});
+        keep(scaled, at + 8 * K, {query[0] * between, query[1] * between});
       }
   }
   __syncthreads();
 
-  // v is on its way meanwhile.
-  constexpr int kValues = kChunk * V / 8 / kThreads;
-  uint4 values[kValues];
-#pragma unroll
-  for (int i = 0; i < kValues; ++i) {
-    const int at = (thread + i * kThreads) * 8;
-    values[i] = simt::load8(from(a.in.v, d.HV, hv, V), inside(at / V) * d.HV * V + at % V);
-  }
   // k k^T and q k^T by blocks of 16 x 8; Aqk = q k^T up to the diagonal.
   constexpr int kJobs = 2 * kLowerBlocks, kRounds = (kJobs + kWarps - 1) / kWarps;
   float kk[kRounds][4];
+  unsigned kk_row[kRounds], kk_column[kRounds];  // of its upper left corner
 #pragma unroll
   for (int round = 0; round < kRounds; ++round) {
-    const int job = warp + round * kWarps;
+    const unsigned job = warp + round * kWarps;
     if (job >= kJobs) continue;
     const LowerBlock at(job / 2);
-    const int n = job % 2 * 8, first = at.J * kSubChunk + n;
+    const unsigned first_row = at.I * kSubChunk, column = at.J * kSubChunk + job % 2 * 8;
     const Products sum =
         at.I - at.J <= 1
-            ? products<K>(left, at.I * kSubChunk, at.I == at.J ? diagonal : right, first)
-            : products<K>(scaled, (at.I == 2 ? 0 : 2 - at.J) * kSubChunk, right, first);
+            ? products<K>(left, first_row, at.I == at.J ? diagonal : right, column)
+            : products<K>(scaled, (at.I == 2 ? 0 : 1 + at.J) * kSubChunk, right, column);
+    const unsigned first = first_row + l.row, c = column + 2 * l.pair;
+    auto* aqk = static_cast<std::uint16_t*>(a.out.aqk) + (slot * kChunk + first) * kChunk + c;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const int r = at.I * kSubChunk + l.row + 8 * i, c = first + 2 * l.pair;
-      const auto upto = [&](int e) { return c + e <= r ? sum.qk[2 * i + e] : 0.0f; };
-      simt::store_pair(static_cast<std::uint16_t*>(a.out.aqk), (slot * kChunk + r) * kChunk + c,
-                       bf16_pair(upto(0), upto(1)));
+      const auto upto = [&](int e) { return c + e <= first + 8 * i ? sum.qk[2 * i + e] : 0.0f; };
+      simt::store_pair(aqk, 8 * i * kChunk, bf16_pair(upto(0), upto(1)));
     }
 #pragma unroll
     for (int e = 0; e < 4; ++e) kk[round][e] = sum.kk[e];
+    kk_row[round] = first, kk_column[round] = c;
   }
   __syncthreads();
 
+  // v takes the place of the left sides; it has until the inverse is there to arrive.
+  const auto v = simt::dynamic_shared<std::uint16_t>(L::log_decay, kChunk * V);
+#pragma unroll
+  for (unsigned i = thread * 8; i < kChunk * V; i += kThreads * 8)
+    simt::copy16_or_zero_async(
+        v, swizzled<V>(i / V, i % V),
+        from(a.in.v, d.HV, hv, V) + std::int64_t{inside(i / V)} * (d.HV * V) + i % V,
+        i / V < tokens);
+  simt::commit_copies();
   // A = beta k k^T below the diagonal, in place of the right sides.
   const auto A = simt::dynamic_shared<float>(L::A, kMatrix);
   const auto T = simt::dynamic_shared<float>(L::T, kMatrix);
 #pragma unroll
   for (int round = 0; round < kRounds; ++round) {
-    const int job = warp + round * kWarps;
-    if (job >= kJobs) continue;
-    const LowerBlock at(job / 2);
+    if (warp + round * kWarps >= kJobs) continue;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const int r = at.I * kSubChunk + l.row + 8 * i,
-                c = at.J * kSubChunk + job % 2 * 8 + 2 * l.pair;
-      const auto below = [&](int e) { return c + e < r ? beta[r] * kk[round][2 * i + e] : 0.0f; };
+      const unsigned r = kk_row[round] + 8 * i, c = kk_column[round];
+      const float strength = beta[r];
+      const auto below = [&](int e) { return c + e < r ? strength * kk[round][2 * i + e] : 0.0f; };
       simt::store2(A, r * kSquare + c, make_float2(below(0), below(1)));
     }
-  }
-  const auto bv = simt::dynamic_shared<std::uint16_t>(L::log_decay, kChunk * V);
-#pragma unroll
-  for (int i = 0; i < kValues; ++i) {
-    const int at = (thread + i * kThreads) * 8, r = at / V, c = at % V;
-    const auto times_beta = [&](std::uint32_t pair) {
-      return bf16_pair(beta[r] * low_bf16(pair), beta[r] * high_bf16(pair));
-    };
-    const uint4 v = r < tokens ? values[i] : make_uint4(0, 0, 0, 0);
-    simt::store8(bv, swizzled<V>(r, c),
-                 make_uint4(times_beta(v.x), times_beta(v.y), times_beta(v.z), times_beta(v.w)));
   }
   __syncthreads();
   if (thread < kChunk) invert_diagonal_blocks(A, T, thread);
   __syncthreads();
   invert_lower_blocks<kWarps>(Format::ieee, A, T);
 
+  // T beta, of which both U and W are products.
   const auto inverse = simt::dynamic_shared<std::uint16_t>(L::inverse, kChunk * kChunk);
-  for (int job = thread; job < kLowerBlocks * kSubChunk * 2; job += kThreads) {
+  for (unsigned job = thread; job < kLowerBlocks * kSubChunk * 2; job += kThreads) {
     const LowerBlock at(job / (kSubChunk * 2));
-    const int r = at.I * kSubChunk + job / 2 % kSubChunk, c = at.J * kSubChunk + job % 2 * 8;
-    const uint2 low = bf16_four(load_four_of(T, r * kSquare + c)),
-                high = bf16_four(load_four_of(T, r * kSquare + c + 4));
+    const unsigned r = at.I * kSubChunk + job / 2 % kSubChunk, c = at.J * kSubChunk + job % 2 * 8;
+    const auto scaled_by_beta = [&](unsigned c) {
+      return bf16_four(load_four_of(T, r * kSquare + c) * load_four_of(beta, c));
+    };
+    const uint2 low = scaled_by_beta(c), high = scaled_by_beta(c + 4);
     simt::store8(inverse, swizzled<kChunk>(r, c), make_uint4(low.x, low.y, high.x, high.y));
   }
+  simt::wait_for_copies<0>();
   __syncthreads();
-  // U = T (beta v) and W = T (beta k decayed), 16 columns a warp at a time.
-  for (int group = warp; group < (V + K) / 16; group += kWarps) {
-    const bool is_u = group < V / 16;
-    const int column = (is_u ? group : group - V / 16) * 16;
-    float sum[kSubChunks][2][4] = {};
+  // U = T beta v and W = T beta (k decayed), 16 columns a warp at a time.
+  const unsigned t_at = a_at<kChunk>(0);
+  const auto multiply = [&](auto width, simt::Shared<std::uint16_t> tile, void* out) {
+    constexpr int kWidth = decltype(width)::value;
+    const unsigned b_lane = b_at<kWidth>(), sum_at = swizzled<kWidth>(l.row, 2 * l.pair),
+                   row_at = swizzled<kWidth>(lane / 2, lane % 2 * 8);
+    auto* to =
+        static_cast<std::uint16_t*>(out) + (slot * kChunk + lane / 2) * kWidth + lane % 2 * 8;
+    for (unsigned column = warp * 16; column < kWidth; column += kWarps * 16) {
+      float sum[kSubChunks][2][4] = {};
 #pragma unroll
-    for (int k = 0; k < kSubChunks; ++k) {
-      std::uint32_t b[4];
-      if (is_u)
-        simt::load_matrix_x4_transposed(b, bv, (b_at<V>() + k * 16 * V) ^ column);
-      else
-        simt::load_matrix_x4_transposed(b, bk, (b_at<K>() + k * 16 * K) ^ column);
+      for (int k = 0; k < kSubChunks; ++k) {
+        std::uint32_t b[4];
+        simt::load_matrix_x4_transposed(b, tile, (b_lane ^ column) + k * 16 * kWidth);
 #pragma unroll
-      for (int m = k; m < kSubChunks; ++m) {
-        std::uint32_t t[4];
-        simt::load_matrix_x4(t, inverse, (a_at<kChunk>(0) + m * 16 * kChunk) ^ (k * 16));
-        mma_m16n8k16_bf16(sum[m][0], t, b, sum[m][0]);
-        mma_m16n8k16_bf16(sum[m][1], t, b + 2, sum[m][1]);
+        for (int m = k; m < kSubChunks; ++m) {
+          std::uint32_t t[4];
+          simt::load_matrix_x4(t, inverse, (t_at ^ (k * 16)) + m * 16 * kChunk);
+          mma_m16n8k16_bf16(sum[m][0], t, b, sum[m][0]);
+          mma_m16n8k16_bf16(sum[m][1], t, b + 2, sum[m][1]);
+        }
       }
+      __syncwarp();
+      // The columns that only this warp read now hold the result, to be written 16 bytes at a time.
+#pragma unroll
+      for (int m = 0; m < kSubChunks; ++m)
+#pragma unroll
+        for (int n = 0; n < 2; ++n)
+#pragma unroll
+          for (int i = 0; i < 2; ++i)
+            simt::store_pair(tile, (sum_at ^ (column + 8 * n)) + (m * 16 + 8 * i) * kWidth,
+                             bf16_pair(sum[m][n][2 * i], sum[m][n][2 * i + 1]));
+      __syncwarp();
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        simt::store8(to + column, i * 16 * kWidth,
+                     simt::load8(tile, (row_at ^ column) + i * 16 * kWidth));
     }
-    __syncwarp();
-    // The columns that only this warp read now hold the result, to be written 16 bytes at a time.
-    const auto stage = is_u ? bv : bk;
-    const auto place = [&](int r, int c) { return is_u ? swizzled<V>(r, c) : swizzled<K>(r, c); };
-#pragma unroll
-    for (int m = 0; m < kSubChunks; ++m)
-#pragma unroll
-      for (int n = 0; n < 2; ++n)
-#pragma unroll
-        for (int i = 0; i < 2; ++i)
-          simt::store_pair(stage, place(m * 16 + l.row + 8 * i, column + 8 * n + 2 * l.pair),
-                           bf16_pair(sum[m][n][2 * i], sum[m][n][2 * i + 1]));
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int r = i * 16 + lane / 2, c = column + lane % 2 * 8;
-      const std::int64_t to = (slot * kChunk + r) * (is_u ? V : K) + c;
-      simt::store8(static_cast<std::uint16_t*>(is_u ? a.out.u : a.out.w), to,
-                   simt::load8(stage, place(r, c)));
-    }
-  }
+  };
+  multiply(std::integral_constant<int, V>{}, v, a.out.u);
+  multiply(std::integral_constant<int, K>{}, bk, a.out.w);
 }
 
 }  // namespace

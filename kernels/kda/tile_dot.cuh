@@ -14,7 +14,7 @@ inline constexpr int kSquare = kChunk + 4;  // row pitch of 64 x 64 fp32 matrice
 // Row and columns of the four accumulators of this lane (the layout of mma.sync's D).
 struct Lane {
   int id, row, pair;  // rows `row` and `row + 8`, columns 2 `pair` and 2 `pair` + 1
-  __device__ Lane() : id(threadIdx.x % 32), row(id / 4), pair(id % 4) {}
+  __device__ Lane() : id(threadIdx.x % 32), row(threadIdx.x % 32 / 4), pair(threadIdx.x % 4) {}
 };
 
 template <class Convert>

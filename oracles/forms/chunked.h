@@ -41,22 +41,27 @@ struct ChunkOperands {
   Operand<M> gamma;         // [K 1]
 };
 
-// Decays inside a chunk, all of them at most 1.
+// Decays inside a chunk. `factored`: every decay of a pair is a product, those inside a sub-chunk
+// too, for which a key carries the inverse of its decay; a bounded gate keeps that below 2^116.
 template <class M>
 struct ChunkDecays {
-  M L;             // [n K] log2 decay from the start of the token's sub-chunk up to the token
-  M total;         // [sub-chunks K] log2 decay of whole sub-chunks
-  M enter, leave;  // [n K] exp2 L, exp2(total - L)
+  bool factored;
+  M L;      // [n K] log2 decay from the start of the token's sub-chunk up to the token
+  M total;  // [sub-chunks K] log2 decay of whole sub-chunks
+  M enter;  // [n K] exp2 L
+  M right;  // [n K] exp2(total - L): to the end of the sub-chunk; factored: exp2(-L)
 };
 
 template <class Sites>
 NUMGATE_HOST_DEVICE ChunkDecays<typename Sites::M> chunk_decays(
-    Sites& sites, const Constants<typename Sites::Real>& constants, const typename Sites::M& g) {
+    Sites& sites, const Constants<typename Sites::Real>& constants, const typename Sites::M& g,
+    bool bounded_gate) {
   using M = typename Sites::M;
   const Index n = g.rows(), K = g.cols();
+  const bool factored = bounded_gate && sites.format(Site::diag_dot) != Format::ieee;
   M gl = g * constants.log2e;
   sites.round(Site::cumsum, gl);
-  ChunkDecays<M> out{M(n, K), M((n + kSubChunk - 1) / kSubChunk, K), {}, M(n, K)};
+  ChunkDecays<M> out{factored, M(n, K), M((n + kSubChunk - 1) / kSubChunk, K), {}, M(n, K)};
   for (Index n0 = 0; n0 < n; n0 += kSubChunk) {
     const Index rows = std::min(Index{kSubChunk}, n - n0);
     M sum = M::Zero(1, K);
@@ -69,12 +74,13 @@ NUMGATE_HOST_DEVICE ChunkDecays<typename Sites::M> chunk_decays(
       out.L.row(r) = sum;
     }
     out.total.row(n0 / kSubChunk) = sum;
-    out.leave.middleRows(n0, rows) = sum.replicate(rows, 1) - out.L.middleRows(n0, rows);
+    if (factored) sum.setZero();
+    out.right.middleRows(n0, rows) = sum.replicate(rows, 1) - out.L.middleRows(n0, rows);
   }
   out.enter = out.L;
   sites.exp2(Site::cumsum, out.enter);
-  sites.round(Site::cumsum, out.leave);
-  sites.exp2(Site::cumsum, out.leave);
+  if (!factored) sites.round(Site::cumsum, out.right);
+  sites.exp2(Site::cumsum, out.right);
   return out;
 }
 
@@ -143,37 +149,34 @@ NUMGATE_HOST_DEVICE void diagonal_pairwise(Sites& sites, const ChunkInputs<typen
 }
 
 // k k^T and q k^T with every pair's decay, by blocks of 16 x 16. The left side carries the decay
-// since the start of its sub-chunk, the right side the decay to the end of its own, and what lies
-// between is a factor. On the diagonal it is the inverse of the sub-chunk's decay, which a bounded
-// gate keeps below 2^116; other gates, and dots off the tensor core, go pair by pair.
+// since the start of its sub-chunk, `right` (k decays.right) that to the end of its own, and what
+// lies between is a factor; factored, `right` lacks its sub-chunk's decay. Gates without a bound,
+// and dots off the tensor core, go pair by pair on the diagonal.
 template <class Sites>
 NUMGATE_HOST_DEVICE Products<typename Sites::M> decayed_products(
     Sites& sites, const ChunkInputs<typename Sites::M>& in,
-    const ChunkDecays<typename Sites::M>& decays) {
+    const ChunkDecays<typename Sites::M>& decays, const typename Sites::M& right) {
   using M = typename Sites::M;
   const Index n = in.tokens();
   Products<M> out{M::Zero(n, n), M::Zero(n, n)};
-  const bool factored = in.bounded_gate && sites.format(Site::diag_dot) != Format::ieee;
-  M right = in.k;
-  sites.multiply(Site::akk_dot, right, decays.leave);
   for (Index I = 0; I * kSubChunk < n; ++I) {
     const Index i0 = I * kSubChunk, rows = std::min(Index{kSubChunk}, n - i0);
-    if (!factored) diagonal_pairwise(sites, in, decays, i0, rows, out);
+    if (!decays.factored) diagonal_pairwise(sites, in, decays, i0, rows, out);
     M key = in.k.middleRows(i0, rows), query = in.q.middleRows(i0, rows);
     const M enter = decays.enter.middleRows(i0, rows);
     sites.multiply(Site::akk_dot, key, enter);
     sites.multiply(Site::aqk_dot, query, enter);
-    for (Index J = 0; J < I + factored; ++J) {
+    for (Index J = 0; J < I + decays.factored; ++J) {
       const Index j0 = J * kSubChunk, cols = std::min(Index{kSubChunk}, n - j0);
       Operand<M> a{key}, qa{query}, b{right.middleRows(j0, cols).transpose()};
       if (I - J > 1) {
         const M between = decay_across(sites, decays, J + 1, I).replicate(rows, 1);
         sites.multiply(Site::akk_dot, a.values, between);
         sites.multiply(Site::aqk_dot, qa.values, between);
-      } else if (I == J) {
-        M inverse = -decays.total.row(I).transpose();
-        sites.exp2(Site::diag_dot, inverse);
-        sites.multiply(Site::diag_dot, b.values, inverse.replicate(1, cols));
+      }
+      if (decays.factored && J < I) {
+        const M within = decay_across(sites, decays, J, J + 1).transpose();
+        sites.multiply(Site::akk_dot, b.values, within.replicate(1, cols));
       }
       M kk(rows, cols), qk(rows, cols);
       halves_dot(sites, I == J ? Site::diag_dot : Site::akk_dot, a, b, kk);
@@ -225,46 +228,50 @@ NUMGATE_HOST_DEVICE ChunkOperands<typename Sites::M> chunk_operands(
   const Index n = in.tokens(), K = in.k.cols(), V = in.v.cols();
   ChunkOperands<M> out;
 
-  const auto decays = chunk_decays(sites, constants, in.g);
+  const auto decays = chunk_decays(sites, constants, in.g, in.bounded_gate);
   const Index blocks = decays.total.rows();
-  auto [kk, qk] = decayed_products(sites, in, decays);
+  M right = in.k;
+  sites.multiply(Site::akk_dot, right, decays.right);
+  auto [kk, qk] = decayed_products(sites, in, decays, right);
   out.Aqk.values = std::move(qk);
   sites.store(Site::aqk_store, out.Aqk);
-  const Operand<M> T{unit_lower_inverse(sites, kk)};
+  Operand<M> T{unit_lower_inverse(sites, kk)}, v{in.v}, k{in.k};
+  sites.multiply(Site::inverse, T.values, in.beta.transpose().replicate(n, 1));
+  const Format u_format = sites.format(Site::u_dot);
+  if (u_format == sites.format(Site::w_dot) &&
+      (u_format == Format::bf16 || u_format == Format::fp16))
+    sites.store(Site::u_dot, T);  // both dots read the same rounded T
 
   // From the chunk's start to the token, and from the token to the chunk's end.
-  M decay = decays.enter, to_end = decays.leave;
+  out.Qg.values = in.q;
+  sites.multiply(Site::w_dot, k.values, decays.enter);
+  sites.multiply(Site::qg_store, out.Qg.values, decays.enter);
   for (Index b = 0; b < blocks; ++b) {
     const Index first = b * kSubChunk, rows = std::min(Index{kSubChunk}, n - first);
-    M head = decay.middleRows(first, rows), tail = to_end.middleRows(first, rows);
-    if (b > 0)
-      sites.multiply(Site::cumsum, head, decay_across(sites, decays, 0, b).replicate(rows, 1));
-    if (b + 1 < blocks)
-      sites.multiply(Site::cumsum, tail,
-                     decay_across(sites, decays, b + 1, blocks).replicate(rows, 1));
-    decay.middleRows(first, rows) = head;
-    to_end.middleRows(first, rows) = tail;
+    M key = k.values.middleRows(first, rows), query = out.Qg.values.middleRows(first, rows),
+      kg = right.middleRows(first, rows);
+    if (b > 0) {
+      const M since = decay_across(sites, decays, 0, b).replicate(rows, 1);
+      sites.multiply(Site::w_dot, key, since);
+      sites.multiply(Site::qg_store, query, since);
+    }
+    if (const Index next = b + !decays.factored; next < blocks)
+      sites.multiply(Site::kg_store, kg,
+                     decay_across(sites, decays, next, blocks).replicate(rows, 1));
+    k.values.middleRows(first, rows) = key;
+    out.Qg.values.middleRows(first, rows) = query;
+    right.middleRows(first, rows) = kg;
   }
+  out.KgT.values = right.transpose();
+  sites.store(Site::kg_store, out.KgT);
+  sites.store(Site::qg_store, out.Qg);
 
-  Operand<M> bv{in.v}, bk{in.k};
-  const M beta_v = in.beta.replicate(1, V), beta_k = in.beta.replicate(1, K);
-  sites.multiply(Site::u_dot, bv.values, beta_v);
-  sites.multiply(Site::w_dot, bk.values, beta_k);
-  sites.multiply(Site::w_dot, bk.values, decay);
   out.U.values.setZero(n, V);
   out.W.values.setZero(n, K);
-  sites.dot(Site::u_dot, T, bv, out.U.values);
-  sites.dot(Site::w_dot, T, bk, out.W.values);
+  sites.dot(Site::u_dot, T, v, out.U.values);
+  sites.dot(Site::w_dot, T, k, out.W.values);
   sites.store(Site::u_store, out.U);
   sites.store(Site::w_store, out.W);
-
-  M kg = in.k;
-  sites.multiply(Site::kg_store, kg, to_end);
-  out.KgT.values = kg.transpose();
-  sites.store(Site::kg_store, out.KgT);
-  out.Qg.values = in.q;
-  sites.multiply(Site::qg_store, out.Qg.values, decay);
-  sites.store(Site::qg_store, out.Qg);
 
   M total = decays.total.row(0);
   for (Index b = 1; b < blocks; ++b) {

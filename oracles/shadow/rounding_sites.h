@@ -19,7 +19,7 @@ namespace numgate::shadow {
 enum Role : std::uint8_t { product, elementary, stored, left, right, sum, kRoles };
 
 // Errors of the kernels' elementary functions, in roundings: exp and exp2 take at most 1.01
-// ulp and mostly half, the others up to 1.7 ulp.
+// ulp and mostly half, the others up to 2.5 ulp.
 inline constexpr double kExponential = 1.2, kElementary = 2;
 
 // What one draw does at each site. Plain data.
