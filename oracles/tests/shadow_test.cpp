@@ -203,7 +203,7 @@ TEST(Shadow, SharesNameTheSitesThatRound) {
       parse_case("kda.core/sequential/reference+kg.store=bf16/gaussian/T=128,K=64/seed=3");
   const TensorMap inputs = inputs_of(c);
   const auto shares =
-      site_shares(c, c.plan.declared, inputs, compute_truth(c, inputs), {.draws = 4});
+      site_shares(c, c.plan.declared, inputs, compute_truth(c, inputs), {.draws = 16});
   ASSERT_FALSE(shares.empty());
   EXPECT_EQ(shares.front().site, Site::kg_store);
   EXPECT_NEAR(shares.front().share, 1, 0.3);
