@@ -292,6 +292,11 @@ ExitCode main_of(int argc, char** argv) {
       ->add_option("--period", oracle.period, "Generate so many tokens and repeat them; 0: all")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24))
       ->capture_default_str();
+  oracle_command
+      ->add_option("--audit-threads", oracle.audit_threads,
+                   "Threads that walk an audited column; 0: as many as fit")
+      ->check(CLI::IsMember({0, 1, 2, 4, 8}))
+      ->capture_default_str();
   oracle_command->add_option("--out", oracle.out, "File to write");
   oracle_command->callback([&] { run_oracle(oracle); });
 

@@ -26,7 +26,8 @@ struct RecurrenceRun {
   std::size_t audit_backlog = 64;
 };
 
-// Adds to `audit`; `progress` is called with the fraction of tokens walked. options: audit_columns.
+// Adds to `audit`; `progress` is called with the fraction of tokens walked. options: audit_columns,
+// audit_threads, and what these depend on: device, threads.
 // Raises OracleError once an audit has failed.
 void run_recurrence(RecurrenceEngine& engine, const RecurrenceRun& run, const TruthOptions& options,
                     const std::function<void(double)>& progress, AuditResult& audit);
