@@ -142,7 +142,7 @@ ExitCode main_of(int argc, char** argv) {
   auto* run_command = app.add_subcommand("run", "Run and judge cases, write a report");
   run_command->add_option("cases", campaign.globs,
                           "Globs that filter the profile, or full case ids");
-  run_command->add_option("--profile", campaign.profile, "quick, merge or release")
+  run_command->add_option("--profile", campaign.profile, "quick, merge, release, layer or study")
       ->capture_default_str();
   run_command->add_option("--backend", campaign.backend, "cpu or cuda")->capture_default_str();
   run_command
