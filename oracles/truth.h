@@ -20,8 +20,8 @@ namespace numgate {
 // top.
 struct TruthTensor {
   std::vector<std::int64_t> shape;
-  std::vector<double> hi;      // row-major
-  std::vector<double> lo;      // empty unless TruthOptions::keep_low
+  LargeVector<double> hi;      // row-major
+  LargeVector<double> lo;      // empty unless TruthOptions::keep_low
   std::vector<double> radius;  // absolute, one per row; a row is all of the last index
 };
 

@@ -13,17 +13,6 @@
 namespace numgate {
 namespace {
 
-// Threads a column: what the cores have left where a GPU walks the truth; the host's own walk keeps
-// them busy.
-int audit_threads(const TruthOptions& options, std::int64_t columns) {
-  if (options.audit_threads > 0) return options.audit_threads;
-  if (options.device == OracleDevice::cpu) return 1;
-  const int cores = options.threads > 0 ? options.threads : omp_get_max_threads();
-  int threads = ColumnAudit::kParts;
-  while (threads > 1 && threads * columns > cores) threads /= 2;
-  return threads;
-}
-
 // One audited column and the threads that walk it in MPFR, behind the engine.
 class AuditedColumn {
  public:
@@ -97,8 +86,7 @@ class Stream {
  public:
   Stream(RecurrenceEngine& engine, const RecurrenceRun& run, const TruthOptions& options)
       : engine_(engine), run_(run) {
-    const std::int64_t HV = run.stage.shape.HV, audits = std::min<std::int64_t>(
-                                                    HV * options.audit_columns, kMaxAuditColumns);
+    const std::int64_t HV = run.stage.shape.HV, audits = audited_columns(options, HV);
     threads_ = audit_threads(options, audits);
     for (std::int64_t a = 0; a < audits; ++a)
       columns_.push_back(std::make_unique<AuditedColumn>(
@@ -180,6 +168,19 @@ class Stream {
 };
 
 }  // namespace
+
+std::int64_t audited_columns(const TruthOptions& options, std::int64_t heads) {
+  return std::min<std::int64_t>(heads * options.audit_columns, kMaxAuditColumns);
+}
+
+int audit_threads(const TruthOptions& options, std::int64_t columns) {
+  if (options.audit_threads > 0) return options.audit_threads;
+  if (options.device == OracleDevice::cpu) return 1;
+  const int cores = options.threads > 0 ? options.threads : omp_get_max_threads();
+  int threads = ColumnAudit::kParts;
+  while (threads > 1 && threads * columns > cores) threads /= 2;
+  return threads;
+}
 
 void run_recurrence(RecurrenceEngine& engine, const RecurrenceRun& run, const TruthOptions& options,
                     const std::function<void(double)>& progress, AuditResult& audit) {
