@@ -24,6 +24,23 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+// A NaN in the inputs themselves while this lives: a copy of them may not fit.
+struct NanInInputs {
+  NanInInputs(const Case& c, TensorMap& all) : inputs(all), planted(plant_nan(c, all)) {}
+  ~NanInInputs() { remove_nan(planted, inputs); }
+  NanInInputs(const NanInInputs&) = delete;
+  NanInInputs& operator=(const NanInInputs&) = delete;
+
+  TensorMap& inputs;
+  const PlantedNan planted;
+};
+
+void add_differences(Observation& seen, const Observation& again) {
+  for (const auto& [tensor, values] : seen.outputs)
+    if (const auto n = differing_elements(values, again.outputs.at(tensor)); n > 0)
+      seen.failures.push_back("two runs differ in " + std::to_string(n) + " elements of " + tensor);
+}
+
 // Outputs that are copied rather than computed: judged by their bits.
 bool is_copy(const std::string& tensor) { return tensor == "conv_state"; }
 
@@ -105,13 +122,10 @@ const std::map<std::string, TensorShadow>& Group::shadow(const Case& c, const Pl
 }
 
 Observation Group::run(const Case& c, const RunOptions& options) {
-  return run(c, inputs(), options);
-}
-
-Observation Group::run(const Case& c, const TensorMap& inputs, const RunOptions& options) {
+  const TensorMap& in = inputs();
   options_.progress("kernels", 0);
   const Stopwatch watch(timing_.kernels);
-  return run_case(c, inputs, backend_, options);
+  return run_case(c, in, backend_, options);
 }
 
 const Observation& Group::control(const Case& c) {
@@ -191,14 +205,9 @@ CellEvidence Group::evidence(const Case& c, bool run_twice) {
       RunOptions other;
       other.poison = kOtherPoison;
       other.schedule_seed = 2;
-      const Observation again = run(c, other);
-      for (const auto& [tensor, values] : seen.outputs)
-        if (const auto n = differing_elements(values, again.outputs.at(tensor)); n > 0)
-          seen.failures.push_back("two runs differ in " + std::to_string(n) + " elements of " +
-                                  tensor);
-      TensorMap broken = inputs();
-      const PlantedNan planted = plant_nan(c, broken);
-      const std::string hidden = swallowed_nan(c, planted, run(c, broken).outputs);
+      add_differences(seen, run(c, other));
+      const NanInInputs broken(c, *inputs_);
+      const std::string hidden = swallowed_nan(c, broken.planted, run(c).outputs);
       if (!hidden.empty()) seen.failures.push_back(hidden);
     }
   } catch (const KernelError& error) {

@@ -52,7 +52,6 @@ class Group {
   const TruthTensor& truth_of(const std::string& tensor);  // a fold's is that of the state
   const std::map<std::string, TensorShadow>& shadow(const Case& c, const Plan& declared);
   Observation run(const Case& c, const RunOptions& options = {});
-  Observation run(const Case& c, const TensorMap& inputs, const RunOptions& options = {});
   // Seconds since the last call, by part; `judge` stays 0, it is the caller's.
   Timing take_timing() { return std::exchange(timing_, {}); }
 

@@ -142,7 +142,7 @@ ExitCode main_of(int argc, char** argv) {
   auto* run_command = app.add_subcommand("run", "Run and judge cases, write a report");
   run_command->add_option("cases", campaign.globs,
                           "Globs that filter the profile, or full case ids");
-  run_command->add_option("--profile", campaign.profile, "quick, merge or release")
+  run_command->add_option("--profile", campaign.profile, "quick, merge, release, layer or study")
       ->capture_default_str();
   run_command->add_option("--backend", campaign.backend, "cpu or cuda")->capture_default_str();
   run_command
@@ -291,6 +291,11 @@ ExitCode main_of(int argc, char** argv) {
   oracle_command
       ->add_option("--period", oracle.period, "Generate so many tokens and repeat them; 0: all")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24))
+      ->capture_default_str();
+  oracle_command
+      ->add_option("--audit-threads", oracle.audit_threads,
+                   "Threads that walk an audited column; 0: as many as fit")
+      ->check(CLI::IsMember({0, 1, 2, 4, 8}))
       ->capture_default_str();
   oracle_command->add_option("--out", oracle.out, "File to write");
   oracle_command->callback([&] { run_oracle(oracle); });

@@ -133,6 +133,7 @@ double radius_over_shadow(const OutputLayout& layout, const TruthTensor& truth,
   const std::int64_t truth_rows = static_cast<std::int64_t>(truth.radius.size());
   const std::int64_t width =
       static_cast<std::int64_t>(truth.hi.size()) / truth_rows;  // of the truth's own rows
+#pragma omp parallel for schedule(static) reduction(max : worst)
   for (std::size_t w = 0; w < layout.keys.size(); ++w) {
     const Rows rows = rows_of(layout, w);
     double squares = 0;

@@ -96,8 +96,11 @@ void run_oracle(const OracleOptions& o) {
   const Shape& s = c.shape;
   RecurrenceRun run{.stage = {s, true, true, true, s.V}, .sequences = {{0, s.T}}, .inputs = {}};
   TruthOptions options;
-  const auto engine = o.backend == "cuda" ? make_cuda_engine(run.stage, s.T)
-                                          : make_cpu_engine(run.stage, options.threads);
+  options.device = o.backend == "cuda" ? OracleDevice::cuda : OracleDevice::cpu;
+  options.audit_threads = o.audit_threads;
+  const auto engine = options.device == OracleDevice::cuda
+                          ? make_cuda_engine(run.stage, s.T)
+                          : make_cpu_engine(run.stage, options.threads);
   const std::int64_t slab = engine->slab_tokens(), period = (o.period + slab - 1) / slab * slab;
   Generation generation(c, period);
   run.inputs = [&](Segment tokens) { return generation.slab(tokens); };
@@ -148,6 +151,7 @@ void run_oracle(const OracleOptions& o) {
         {"multiply_adds_per_second", operations / truth},
         {"audit",
          {{"columns", audit.columns},
+          {"threads", audit.threads},
           {"operands", audit.prepared},
           {"worst_log2", audit.worst_log2},
           {"where", audit.worst_where}}},

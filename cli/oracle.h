@@ -14,6 +14,7 @@ struct OracleOptions {
   // for all tokens.
   std::int64_t period = 0;
   std::int64_t compared_tokens = 16384, compared_heads = 4;  // at most; with the CPU's truth
+  int audit_threads = 0;                                     // TruthOptions::audit_threads
   std::string command;                                       // for the record
   std::filesystem::path out;                                 // may be empty
 };

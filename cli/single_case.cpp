@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "cli/group.h"
 #include "cli/machine.h"
@@ -36,7 +37,7 @@ struct Session {
   std::unique_ptr<Group> group;
 };
 
-Tensor f64_tensor(std::vector<std::int64_t> shape, const std::vector<double>& values) {
+Tensor f64_tensor(std::vector<std::int64_t> shape, std::span<const double> values) {
   Tensor t(Dtype::f64, std::move(shape));
   std::memcpy(t.bytes.data(), values.data(), t.bytes.size());
   return t;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/large_vector.h"
+
 namespace numgate {
 
 enum class Dtype : std::uint8_t { bf16, f32, f64 };
@@ -19,7 +21,7 @@ constexpr std::string_view name(Dtype d) {
 struct Tensor {
   Dtype dtype = Dtype::f32;
   std::vector<std::int64_t> shape;  // row-major, last index fastest
-  std::vector<std::byte> bytes;
+  LargeVector<std::byte> bytes;
 
   Tensor() = default;
   Tensor(Dtype d, std::vector<std::int64_t> s)

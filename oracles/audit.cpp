@@ -26,38 +26,82 @@ double difference(const DD& a, const Mpfr256& b) {
   return std::abs(to_double(d));
 }
 
-void ColumnAudit::walk(const OperandTile& tile, std::int64_t t0, std::int64_t n, bool query,
-                       const double* v, const DD* o, const DD* S, const double* norm) {
-  const std::int64_t K = tile.K;
-  thread_local std::vector<Mpfr256> alpha, khat, qhat;
-  const auto convert = [K](const std::vector<DD>& from, std::int64_t token,
-                           std::vector<Mpfr256>& to) {
-    to.resize(static_cast<std::size_t>(K));
-    for (std::int64_t d = 0; d < K; ++d)
-      assign_exactly(to[static_cast<std::size_t>(d)],
-                     from[static_cast<std::size_t>(token * K + d)]);
+ColumnAudit::ColumnAudit(std::int64_t K, std::int64_t head, std::int64_t column, int threads)
+    : head_(head),
+      column_(column),
+      threads_(threads),
+      barrier_(threads),
+      S_(static_cast<std::size_t>(K)),
+      reads_(2 * kParts) {
+  if (K % kParts != 0 || threads < 1 || kParts % threads != 0)
+    throw UsageError("audit", std::to_string(threads) + " threads, K=" + std::to_string(K),
+                     "threads must divide " + std::to_string(kParts) + ", and that must divide K");
+}
+
+// Every part of the rows has sums of its own, added up in one order: the bits are those of any
+// number of threads.
+void ColumnAudit::walk(int rank, const OperandTile& tile, std::int64_t t0, std::int64_t n,
+                       bool query, const double* v, const DD* o, const DD* S, const double* norm) {
+  const std::int64_t K = tile.K, rows = K / kParts, share = kParts / threads_, first = rank * share,
+                     mine = share * rows;
+  const auto total = [](const Mpfr256* parts) {
+    Mpfr256 sum = parts[0];
+    for (int p = 1; p < kParts; ++p) sum += parts[p];
+    return sum;
   };
+  std::vector<Mpfr256> alpha(static_cast<std::size_t>(mine)), khat(alpha), qhat(alpha);
+  const auto convert = [&](const std::vector<DD>& from, std::int64_t token,
+                           std::vector<Mpfr256>& to) {
+    for (std::int64_t j = 0; j < mine; ++j)
+      assign_exactly(to[static_cast<std::size_t>(j)],
+                     from[static_cast<std::size_t>(token * K + first * rows + j)]);
+  };
+  if (rank == 0 && query) {  // the others use them past the first token's barrier
+    outputs_.resize(static_cast<std::size_t>(n * kParts));
+    differences_.resize(static_cast<std::size_t>(n));
+  }
+  const definition::Alone alone;
+  Mpfr256* column = S_.data() + first * rows;
+  for (std::int64_t i = 0; i < n; ++i) {
+    Mpfr256* read = reads_.data() + i % 2 * kParts;
+    convert(tile.alpha, i, alpha);
+    convert(tile.khat, i, khat);
+    for (std::int64_t p = 0; p < share; ++p)
+      read[first + p] = definition::kda_read(alone, rows, alpha.data() + p * rows,
+                                             khat.data() + p * rows, column + p * rows)
+                            .value();
+    barrier_.wait();
+    const Mpfr256 u = definition::kda_correction(
+        exactly<Mpfr256>(tile.beta[static_cast<std::size_t>(i)]), Mpfr256(v[i]), total(read));
+    definition::kda_add(alone, mine, khat.data(), u, column);
+    if (!query) continue;
+    convert(tile.qhat, i, qhat);
+    for (std::int64_t p = 0; p < share; ++p)
+      outputs_[static_cast<std::size_t>(i * kParts + first + p)] =
+          definition::kda_output(alone, rows, qhat.data() + p * rows, column + p * rows).value();
+  }
+  barrier_.wait();
+  for (std::int64_t i = rank * n / threads_; query && i < (rank + 1) * n / threads_; ++i)
+    differences_[static_cast<std::size_t>(i)] =
+        difference(o[i], total(&outputs_[static_cast<std::size_t>(i * kParts)]));
+  barrier_.wait();
+  if (rank == 0) compare(tile, t0, n, query, S, norm);
+  barrier_.wait();
+}
+
+void ColumnAudit::compare(const OperandTile& tile, std::int64_t t0, std::int64_t n, bool query,
+                          const DD* S, const double* norm) {
   const auto here = [&](const char* what, std::int64_t i) {
     return std::string(what) + " of head " + std::to_string(head_) + ", column " +
            std::to_string(column_) + ", token " + std::to_string(t0 + i);
   };
-  for (std::int64_t i = 0; i < n; ++i) {
-    const auto token = static_cast<std::size_t>(i);
-    convert(tile.alpha, i, alpha);
-    convert(tile.khat, i, khat);
-    const Mpfr256 beta = exactly<Mpfr256>(tile.beta[token]), value(v[i]);
-    if (!query) {
-      definition::kda_write(K, alpha.data(), khat.data(), beta, value, S_.data());
-      continue;
-    }
-    convert(tile.qhat, i, qhat);
-    const Mpfr256 out =
-        definition::kda_step(K, alpha.data(), khat.data(), qhat.data(), beta, value, S_.data());
-    record_.compare(difference(o[i], out), tile.norms[token].qhat * norm[i],
+  for (std::int64_t i = 0; query && i < n; ++i)
+    record_.compare(differences_[static_cast<std::size_t>(i)],
+                    tile.norms[static_cast<std::size_t>(i)].qhat * norm[i],
                     [&] { return here("o", i); });
-  }
+  if (S == nullptr) return;
   double worst = 0;
-  for (std::int64_t d = 0; d < K; ++d) {
+  for (std::int64_t d = 0; d < tile.K; ++d) {
     const double e = difference(S[d], S_[static_cast<std::size_t>(d)]);
     if (!(e <= worst)) worst = e;
   }

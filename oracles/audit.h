@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "oracles/scalars/multiprecision.h"
+#include "oracles/spin_barrier.h"
 #include "oracles/truth.h"
 #include "oracles/truth_operands.h"
 
@@ -37,8 +38,11 @@ double difference(const DD& a, const Mpfr256& b);
 // One column of one head's state, walked from the double-double operands.
 class ColumnAudit {
  public:
-  ColumnAudit(std::int64_t K, std::int64_t head, std::int64_t column)
-      : head_(head), column_(column), S_(K) {}
+  static constexpr int kParts = 8;  // of the rows: a thread walks one or more
+
+  // `threads` share the rows of a walk and meet at every token; the result does not depend on
+  // them. Raises UsageError unless they divide kParts and kParts divides K.
+  ColumnAudit(std::int64_t K, std::int64_t head, std::int64_t column, int threads = 1);
 
   std::int64_t column() const { return column_; }
   std::int64_t head() const { return head_; }
@@ -46,14 +50,25 @@ class ColumnAudit {
   void start(std::int64_t d, double value) { S_[static_cast<std::size_t>(d)] = value; }
 
   // Walks tokens [0, n) of the tile, which stand at t0 in the sequence, and compares o at every
-  // token (where there is a query) and the state after the last. v, o [n] and S [K]: this column of
-  // the double-double walk. norm [n]: the largest norm of the state up to each token.
-  void walk(const OperandTile& tile, std::int64_t t0, std::int64_t n, bool query, const double* v,
-            const DD* o, const DD* S, const double* norm);
+  // token (where there is a query) and, unless S is null, the state after the last. v, o [n] and S
+  // [K]: this column of the double-double walk. norm [n]: the largest norm of the state up to each
+  // token. Every thread of the team calls it, with its rank, and returns once all are done.
+  void walk(int rank, const OperandTile& tile, std::int64_t t0, std::int64_t n, bool query,
+            const double* v, const DD* o, const DD* S, const double* norm);
+  // Waits for the whole team.
+  void meet() { barrier_.wait(); }
 
  private:
+  void compare(const OperandTile& tile, std::int64_t t0, std::int64_t n, bool query, const DD* S,
+               const double* norm);
+
   std::int64_t head_, column_;
+  int threads_;
+  SpinBarrier barrier_;
   std::vector<Mpfr256> S_;
+  std::vector<Mpfr256> reads_;    // [2, part]: of a token and, in use till the next, the one before
+  std::vector<Mpfr256> outputs_;  // [token, part]
+  std::vector<double> differences_;  // [token]: of o
   AuditRecord record_;
 };
 

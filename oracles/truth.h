@@ -20,8 +20,8 @@ namespace numgate {
 // top.
 struct TruthTensor {
   std::vector<std::int64_t> shape;
-  std::vector<double> hi;      // row-major
-  std::vector<double> lo;      // empty unless TruthOptions::keep_low
+  LargeVector<double> hi;      // row-major
+  LargeVector<double> lo;      // empty unless TruthOptions::keep_low
   std::vector<double> radius;  // absolute, one per row; a row is all of the last index
 };
 
@@ -33,17 +33,19 @@ struct AuditResult {
   // operand itself where an operand is audited); -infinity where all agree exactly.
   double worst_log2 = -std::numeric_limits<double>::infinity();
   std::string worst_where;
-  double seconds = 0;  // of the column that took longest, on its own thread
+  double seconds = 0;  // of the column that took longest
+  int threads = 0;     // that walked a column
 };
 
-// Who reads the recurrence; scalar stages and kda.merge are read on the CPU.
-
 struct TruthOptions {
+  // Who reads the recurrence; scalar stages and kda.merge are read on the CPU.
   OracleDevice device = OracleDevice::cpu;
   bool keep_low = false;
   int audit_columns =
       1;  // state columns a value head, spread over the heads; at most kMaxAuditColumns in all
   int threads = 0;  // 0: what OpenMP gives
+  int audit_threads =
+      0;  // a column: 1, 2, 4 or 8; 0: as many as fit beside a GPU's walk, 1 beside the host's own
   std::function<void(double fraction)>
       progress;  // called from one thread at a time, fraction in (0, 1]
 };
@@ -60,8 +62,9 @@ struct Truth {
 // `conv_state0` may be left out where they are zero. Cuts reset the recurrence and the convolution
 // at every packed sequence. Memory: the outputs plus a few MiB a head, whatever T; on cuda at most
 // 4 GiB of the device and 0.6 GiB of the host besides. Raises UsageError: unknown stage, an input
-// missing or of another shape, no CUDA where it is asked for. OracleError: the audit disagrees by
-// more than 2^-80 of the largest norm so far (plus 2^-960), see oracles/audit.h; CUDA fails.
+// missing or of another shape, no CUDA where it is asked for, other audit_threads. OracleError: the
+// audit disagrees by more than 2^-80 of the largest norm so far (plus 2^-960), see oracles/audit.h;
+// CUDA fails.
 Truth compute_truth(const Case& c, const TensorMap& inputs, const TruthOptions& options = {});
 
 }  // namespace numgate

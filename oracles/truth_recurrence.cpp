@@ -1,20 +1,27 @@
 #include "oracles/truth_recurrence.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <chrono>
 #include <deque>
 #include <memory>
 
+#include "oracles/spin_barrier.h"
 #include "oracles/task_queue.h"
 
 namespace numgate {
 namespace {
 
-// One audited column and the thread that walks it in MPFR, behind the engine.
+// One audited column and the threads that walk it in MPFR, behind the engine.
 class AuditedColumn {
  public:
-  AuditedColumn(const RecurrenceRun& run, std::int64_t head, std::int64_t column)
-      : run_(run), audit_(run.stage.shape.K, head, column), queue_(run.audit_backlog) {}
+  AuditedColumn(const RecurrenceRun& run, std::int64_t head, std::int64_t column, int threads)
+      : run_(run),
+        threads_(threads),
+        audit_(run.stage.shape.K, head, column, threads),
+        tile_(run.stage.shape.K, kBlock),
+        queue_(run.audit_backlog) {}
 
   void start(std::int64_t sequence) {
     queue_.push([this, sequence] {
@@ -37,29 +44,40 @@ class AuditedColumn {
   double seconds() const { return seconds_; }
 
  private:
+  static constexpr std::int64_t kBlock = 256;  // tokens whose operands the cache holds
+
   // The operands are prepared here, in double-double, whatever prepared the engine's.
   void walk(const InputSlab& inputs, Segment tokens, const ColumnSample& sample) {
     const auto begin = std::chrono::steady_clock::now();
     const RecurrenceStage& stage = run_.stage;
     const OperandSource source{stage.shape, *inputs.tensors, stage.raw, inputs.first};
-    const std::int64_t n = tokens.size();
-    OperandTile tile(stage.shape.K, n);
-    std::vector<double> v(static_cast<std::size_t>(n));
-    for (std::int64_t i = 0; i < n; i += kLanes)
-      tile.fill(source, audit_.head(), tokens.begin + i, i,
-                static_cast<int>(std::min<std::int64_t>(kLanes, n - i)));
-    for (std::int64_t i = 0; stage.value && i < n; ++i)
-      v[static_cast<std::size_t>(i)] = inputs.tensors->at("v").at(
-          ((tokens.begin - inputs.first + i) * stage.shape.HV + audit_.head()) * stage.columns +
-          audit_.column());
-    audit_.walk(tile, tokens.begin, n, stage.query, v.data(), sample.o.data(), sample.state.data(),
-                sample.largest.data());
+    const bool query = stage.query;
+    std::vector<double> v(kBlock);
+    on_team(threads_, [&](int rank) {
+      for (std::int64_t first = 0; first < tokens.size(); first += kBlock) {
+        const std::int64_t t0 = tokens.begin + first, n = std::min(kBlock, tokens.size() - first);
+        for (std::int64_t i = rank * kLanes; i < n; i += threads_ * kLanes) {
+          const auto count = std::min<std::int64_t>(kLanes, n - i);
+          tile_.fill(source, audit_.head(), t0 + i, i, static_cast<int>(count));
+          for (std::int64_t j = i; stage.value && j < i + count; ++j)
+            v[static_cast<std::size_t>(j)] = inputs.tensors->at("v").at(
+                ((t0 - inputs.first + j) * stage.shape.HV + audit_.head()) * stage.columns +
+                audit_.column());
+        }
+        audit_.meet();
+        audit_.walk(rank, tile_, t0, n, query, v.data(), query ? sample.o.data() + first : nullptr,
+                    first + n == tokens.size() ? sample.state.data() : nullptr,
+                    sample.largest.data() + first);
+      }
+    });
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     audit_.record().require();
   }
 
   const RecurrenceRun& run_;
+  const int threads_;
   ColumnAudit audit_;
+  OperandTile tile_;
   double seconds_ = 0;
   TaskQueue queue_;  // last: its thread uses what is above
 };
@@ -68,11 +86,11 @@ class Stream {
  public:
   Stream(RecurrenceEngine& engine, const RecurrenceRun& run, const TruthOptions& options)
       : engine_(engine), run_(run) {
-    const std::int64_t HV = run.stage.shape.HV, audits = std::min<std::int64_t>(
-                                                    HV * options.audit_columns, kMaxAuditColumns);
+    const std::int64_t HV = run.stage.shape.HV, audits = audited_columns(options, HV);
+    threads_ = audit_threads(options, audits);
     for (std::int64_t a = 0; a < audits; ++a)
       columns_.push_back(std::make_unique<AuditedColumn>(
-          run, a * HV / audits, (2 * a + 1) * run.stage.columns / (2 * audits)));
+          run, a * HV / audits, (2 * a + 1) * run.stage.columns / (2 * audits), threads_));
     if (audits > 0) audited_ = audited_tokens(run.sequences.back().end);
   }
 
@@ -101,6 +119,7 @@ class Stream {
     }
     result.columns += static_cast<std::int64_t>(columns_.size());
     result.prepared += prepared_;
+    result.threads = threads_;
     result.worst_log2 = all.worst_log2;
     result.worst_where = all.where;
   }
@@ -139,6 +158,7 @@ class Stream {
 
   RecurrenceEngine& engine_;
   const RecurrenceRun& run_;
+  int threads_ = 1;  // an audited column
   std::deque<InputSlab> flight_;
   std::vector<std::unique_ptr<AuditedColumn>> columns_;
   std::vector<std::int64_t> audited_;
@@ -148,6 +168,19 @@ class Stream {
 };
 
 }  // namespace
+
+std::int64_t audited_columns(const TruthOptions& options, std::int64_t heads) {
+  return std::min<std::int64_t>(heads * options.audit_columns, kMaxAuditColumns);
+}
+
+int audit_threads(const TruthOptions& options, std::int64_t columns) {
+  if (options.audit_threads > 0) return options.audit_threads;
+  if (options.device == OracleDevice::cpu) return 1;
+  const int cores = options.threads > 0 ? options.threads : omp_get_max_threads();
+  int threads = ColumnAudit::kParts;
+  while (threads > 1 && threads * columns > cores) threads /= 2;
+  return threads;
+}
 
 void run_recurrence(RecurrenceEngine& engine, const RecurrenceRun& run, const TruthOptions& options,
                     const std::function<void(double)>& progress, AuditResult& audit) {

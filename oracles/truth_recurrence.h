@@ -26,7 +26,13 @@ struct RecurrenceRun {
   std::size_t audit_backlog = 64;
 };
 
-// Adds to `audit`; `progress` is called with the fraction of tokens walked. options: audit_columns.
+// How many columns of the state of `heads` heads are audited, and on how many threads each: the
+// cores that are left where a GPU walks the truth; the host's own walk keeps them busy.
+std::int64_t audited_columns(const TruthOptions& options, std::int64_t heads);
+int audit_threads(const TruthOptions& options, std::int64_t columns);
+
+// Adds to `audit`; `progress` is called with the fraction of tokens walked. options: audit_columns,
+// audit_threads, and what these depend on: device, threads.
 // Raises OracleError once an audit has failed.
 void run_recurrence(RecurrenceEngine& engine, const RecurrenceRun& run, const TruthOptions& options,
                     const std::function<void(double)>& progress, AuditResult& audit);

@@ -66,6 +66,7 @@ double retention(const Case& c, const TensorMap& in, Segment window) {
   const Index K = c.shape.K;
   const Index stride = (window.size() + kSampledTokens - 1) / kSampledTokens;
   double worst = 1;
+#pragma omp parallel for reduction(min : worst)
   for (Index hv = 0; hv < c.shape.HV; ++hv) {
     std::vector<double> loss(static_cast<std::size_t>(K));
     for (Index t = window.begin; t < window.end; t += stride) {

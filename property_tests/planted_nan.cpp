@@ -1,5 +1,6 @@
 #include "property_tests/planted_nan.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -16,6 +17,14 @@ bool all_finite(const Tensor& t, Index begin, Index end) {
   for (Index i = begin; i < end; ++i)
     if (!std::isfinite(t.at(i))) return false;
   return true;
+}
+
+// A number that the tensor's type has, or NaN.
+void store(Tensor& t, Index i, float x) {
+  if (t.dtype == Dtype::bf16)
+    t.as<std::uint16_t>()[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x) >> 16);
+  else
+    t.as<float>()[i] = x;
 }
 
 }  // namespace
@@ -35,13 +44,14 @@ PlantedNan plant_nan(const Case& c, TensorMap& inputs) {
   planted.token = draw(1, t.shape[0]);
   planted.head = draw(2, planted.heads);
   const Index width = t.size() / (t.shape[0] * planted.heads);
-  const auto at = static_cast<std::size_t>((planted.token * planted.heads + planted.head) * width +
-                                           draw(3, width));
-  if (t.dtype == Dtype::bf16)
-    t.as<std::uint16_t>()[at] = 0x7fc0;
-  else
-    t.as<float>()[at] = std::numeric_limits<float>::quiet_NaN();
+  planted.element = (planted.token * planted.heads + planted.head) * width + draw(3, width);
+  planted.was = t.at(planted.element);
+  store(t, planted.element, std::numeric_limits<float>::quiet_NaN());
   return planted;
+}
+
+void remove_nan(const PlantedNan& planted, TensorMap& inputs) {
+  store(inputs.at(planted.tensor), planted.element, static_cast<float>(planted.was));
 }
 
 std::string swallowed_nan(const Case& c, const PlantedNan& planted, const TensorMap& outputs) {

@@ -13,10 +13,14 @@ struct PlantedNan {
   std::string tensor;  // an input with a row a token
   std::int64_t token = 0;
   std::int64_t head = 0, heads = 1;  // of the input [T][heads, or channels][...]
+  std::int64_t element = 0;
+  double was = 0;  // what the NaN replaced
 };
 
 // Replaces one element of `inputs` by NaN, which one is drawn by the case's id.
 PlantedNan plant_nan(const Case& c, TensorMap& inputs);
+// Puts back what was there.
+void remove_nan(const PlantedNan& planted, TensorMap& inputs);
 
 // What hides the NaN: of every output with a row a token, each row of the NaN's token and of the
 // heads that read it holds something that is not finite; of a stage without such outputs any

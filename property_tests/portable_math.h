@@ -67,37 +67,38 @@ inline double logit(double p) { return log(p / (1 - p)); }
 inline double inverse_softplus(double y) { return y > 40 ? y : log(expm1(y)); }
 
 // Inverse of the normal distribution for 2^-33 <= p <= 1 - 2^-33: Wichura (1988), algorithm AS 241,
-// whose branch for p < exp(-25) these p never reach.
-inline double inverse_normal(double p) {
+// whose branch for p < exp(-25) these p never reach. q = p - 1/2; the middle is where |q| <= 0.425.
+inline constexpr double kInverseNormalMiddle = 0.425;
+inline double inverse_normal_middle(double q) {
+  const double r = 0.180625 - q * q;
+  const double num = ((((((2.5090809287301226727e+3 * r + 3.3430575583588128105e+4) * r +
+                          6.7265770927008700853e+4) *
+                             r +
+                         4.5921953931549871457e+4) *
+                            r +
+                        1.3731693765509461125e+4) *
+                           r +
+                       1.9715909503065514427e+3) *
+                          r +
+                      1.3314166789178437745e+2) *
+                         r +
+                     3.3871328727963666080e+0;
+  const double den = ((((((5.2264952788528545610e+3 * r + 2.8729085735721942674e+4) * r +
+                          3.9307895800092710610e+4) *
+                             r +
+                         2.1213794301586595867e+4) *
+                            r +
+                        5.3941960214247511077e+3) *
+                           r +
+                       6.8718700749205790830e+2) *
+                          r +
+                      4.2313330701600911252e+1) *
+                         r +
+                     1.0;
+  return q * num / den;
+}
+inline double inverse_normal_tail(double p) {
   const double q = p - 0.5;
-  if (q >= -0.425 && q <= 0.425) {
-    const double r = 0.180625 - q * q;
-    const double num = ((((((2.5090809287301226727e+3 * r + 3.3430575583588128105e+4) * r +
-                            6.7265770927008700853e+4) *
-                               r +
-                           4.5921953931549871457e+4) *
-                              r +
-                          1.3731693765509461125e+4) *
-                             r +
-                         1.9715909503065514427e+3) *
-                            r +
-                        1.3314166789178437745e+2) *
-                           r +
-                       3.3871328727963666080e+0;
-    const double den = ((((((5.2264952788528545610e+3 * r + 2.8729085735721942674e+4) * r +
-                            3.9307895800092710610e+4) *
-                               r +
-                           2.1213794301586595867e+4) *
-                              r +
-                          5.3941960214247511077e+3) *
-                             r +
-                         6.8718700749205790830e+2) *
-                            r +
-                        4.2313330701600911252e+1) *
-                           r +
-                       1.0;
-    return q * num / den;
-  }
   const double r = std::sqrt(-log(q < 0 ? p : 1 - p)) - 1.6;
   const double num = ((((((7.74545014278341407640e-4 * r + 2.27238449892691845833e-2) * r +
                           2.41780725177450611770e-1) *
@@ -124,6 +125,11 @@ inline double inverse_normal(double p) {
                          r +
                      1.0;
   return q < 0 ? -num / den : num / den;
+}
+inline double inverse_normal(double p) {
+  const double q = p - 0.5;
+  return q >= -kInverseNormalMiddle && q <= kInverseNormalMiddle ? inverse_normal_middle(q)
+                                                                 : inverse_normal_tail(p);
 }
 
 // The nearest bf16, ties to even, straight from double (through float it would round twice).

@@ -134,7 +134,7 @@ bool add_matching(Selection& out, const Profile& p, const std::string& glob,
 const Profile& profile(std::string_view name) {
   for (const auto& p : profiles())
     if (p.name == name) return p;
-  throw UsageError("profile", std::string(name), "known are quick, merge, release");
+  throw UsageError("profile", std::string(name), "known are quick, merge, release, layer, study");
 }
 
 std::vector<std::uint64_t> seeds_of(std::int64_t count) {

@@ -27,7 +27,7 @@ struct Profile {
 
 inline constexpr std::uint64_t kProfileSeed = 42;
 
-// quick, merge, release, and study for distributions over seeds.
+// quick, merge, release, layer, and study for distributions over seeds.
 const std::vector<Profile>& profiles();
 
 // Raises UsageError for an unknown profile.

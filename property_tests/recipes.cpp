@@ -33,7 +33,8 @@ Row constant_row(double x) {
 
 Row normal_row_of(double mean, double deviation) {
   return [=](const Draw& d, Index t, Index head, double* out) {
-    for (Index i = 0; i < d.width; ++i) out[i] = mean + deviation * d.normal(t, head, i);
+    normal_row(d, t, head, out);
+    for (Index i = 0; i < d.width; ++i) out[i] = mean + deviation * out[i];
   };
 }
 
@@ -60,8 +61,8 @@ void outlier_values(const Draw& d, Index t, Index head, double* out) {
 
 // Rows scaled by powers of two from 1 to 2^-100: the epsilon of a norm takes over on the way.
 void fading_row(const Draw& d, Index t, Index head, double* out) {
-  for (Index i = 0; i < d.width; ++i)
-    out[i] = std::ldexp(d.normal(t, head, i), -static_cast<int>(t % 101));
+  normal_row(d, t, head, out);
+  for (Index i = 0; i < d.width; ++i) out[i] = std::ldexp(out[i], -static_cast<int>(t % 101));
 }
 
 // Tokens go in pairs. The second has the key of the first, the opposite value, and the beta that
@@ -72,17 +73,21 @@ void paired_keys(const Draw& d, Index t, Index head, double* out) {
 // The second value of a pair takes the first write back and leaves a sixth of a fresh one, so that
 // the state does not vanish altogether.
 void paired_values(const Draw& d, Index t, Index head, double* out) {
-  for (Index i = 0; i < d.width; ++i)
-    out[i] = t % 2 ? d.normal(t, head, i) / 2 - d.normal(t - 1, head, i) : d.normal(t, head, i);
+  normal_row(d, t, head, out);
+  if (t % 2 == 0) return;
+  std::vector<double> first(static_cast<std::size_t>(d.width));
+  normal_row(d, t - 1, head, first.data());
+  for (Index i = 0; i < d.width; ++i) out[i] = out[i] / 2 - first[static_cast<std::size_t>(i)];
 }
 void paired_betas(const Draw& d, Index t, Index, double* out) {
   std::fill_n(out, d.width, t % 2 ? pm::logit(1. / 3) : 0.0);
 }
 
 void log_sigmoid_logits(const Draw& d, Index t, Index head, double* out) {
+  normal_row(d, t, head, out);
   for (Index i = 0; i < d.width; ++i) {
-    const double x = d.normal(
-        t, head, i);  // wanted is g = -softplus(x), which A = 1 gives the plain gate at once
+    // Wanted is g = -softplus(x), which A = 1 gives the plain gate at once.
+    const double x = out[i];
     out[i] =
         d.shape.gate == Gate::plain ? x : pm::logit(std::min(pm::softplus(x) / kLowerBound, 0.999));
   }
@@ -92,8 +97,8 @@ void log_sigmoid_logits(const Draw& d, Index t, Index head, double* out) {
 // near 1: a short tail that ends with it is anchored on a gate unlike all others.
 bool is_strong(Index t) { return t % 16 == 5; }
 void ragged_logits(const Draw& d, Index t, Index head, double* out) {
-  for (Index i = 0; i < d.width; ++i)
-    out[i] = 0.5 * d.normal(t, head, i) + (is_strong(t) && i % 2 ? 12 : 0);
+  normal_row(d, t, head, out);
+  for (Index i = 0; i < d.width; ++i) out[i] = 0.5 * out[i] + (is_strong(t) && i % 2 ? 12 : 0);
 }
 void ragged_betas(const Draw& d, Index t, Index head, double* out) {
   normal_row(d, t, head, out);
@@ -188,7 +193,7 @@ std::map<std::string_view, Recipe> make_recipes() {
 }  // namespace
 
 void normal_row(const Draw& d, Index t, Index head, double* out) {
-  for (Index i = 0; i < d.width; ++i) out[i] = d.normal(t, head, i);
+  d.stream.normals(d.index(t, head, 0), d.width, out);
 }
 void zero_row(const Draw& d, Index, Index, double* out) { std::fill_n(out, d.width, 0.0); }
 

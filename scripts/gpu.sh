@@ -3,10 +3,10 @@
 #   scripts/gpu.sh [--release] [--sanitize] [--only "STEP..."] PACKAGES_DIR [OUT_DIR] [RUN_OPTION...]
 # PACKAGES_DIR holds the libraries (`scripts/setup.sh --download PACKAGES_DIR`, where there is a
 # network); they are unpacked beside the build, not installed. Steps: doctor, digests, quick;
-# --release adds release, --sanitize adds sanitize; --only names the steps instead. OUT_DIR (out/gpu
-# without one) gets doctor.json, digests.json, report.{html,json}, release.{html,json} and
-# sanitizer.json. RUN_OPTIONs go to the release run, which goes on where an earlier one stopped:
-# `--timeout 500` for sittings. NUMGATE_COMMIT names the commit where the tree is no clone.
+# --release adds release, --sanitize adds sanitize; --only names the steps instead, of which there is
+# also layer. OUT_DIR (out/gpu without one) gets doctor.json, digests.json, report.{html,json},
+# {release,layer}.{html,json} and sanitizer.json. RUN_OPTIONs go to the release and layer runs, which
+# go on where earlier ones stopped: `--timeout 500` for sittings. NUMGATE_COMMIT names the commit where the tree is no clone.
 set -euo pipefail
 steps="doctor digests quick"
 while [[ "${1:-}" == --* ]]; do
@@ -74,7 +74,7 @@ for name in $steps; do
     digests) step digests $build/numgate digests --backend cuda \
       --check reports/records/h200/digests.json --out "$out/digests.json" || true ;;
     quick) step quick campaign quick report || true ;;
-    release) step release campaign release release --profile release --resume "$@" || true ;;
+    release | layer) step $name campaign $name $name --profile $name --resume "$@" || true ;;
     sanitize) step sanitize scripts/sanitize_gpu.sh $build "$out/sanitizer.json" || true ;;
     *) echo "gpu: no step $name" >&2; exit 1 ;;
   esac

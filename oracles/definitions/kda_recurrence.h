@@ -17,10 +17,11 @@
 
 namespace numgate::definition {
 
-// One token without its output: S <- (I - beta khat khat^T) Diag(alpha) S + beta khat v^T.
-template <class Team, class Keys, class Key, class Column>
-NUMGATE_INLINE void kda_write(const Team& team, std::int64_t K, const Keys& alpha, const Keys& khat,
-                              const Key& beta, const Column& v, Column* S) {
+// The steps of a token, for a walker that sums over parts of a column by itself (oracles/audit.h).
+// S <- S~; returns what the team's rows add to S~^T khat.
+template <class Team, class Keys, class Column>
+NUMGATE_INLINE Accumulator<Column> kda_read(const Team& team, std::int64_t K, const Keys& alpha,
+                                            const Keys& khat, Column* S) {
   const std::int64_t rows = team.count(K);
   Accumulator<Column> read;
   NUMGATE_UNROLL
@@ -28,9 +29,37 @@ NUMGATE_INLINE void kda_write(const Team& team, std::int64_t K, const Keys& alph
     S[j] *= alpha[team.element(j)];
     add_product(read, khat[team.element(j)], S[j]);
   }
-  const Column u = beta * (v - sum(team, read));
+  return read;
+}
+template <class Key, class Column>
+NUMGATE_INLINE Column kda_correction(const Key& beta, const Column& v, const Column& read) {
+  return beta * (v - read);
+}
+// S~ <- S'.
+template <class Team, class Keys, class Column>
+NUMGATE_INLINE void kda_add(const Team& team, std::int64_t K, const Keys& khat, const Column& u,
+                            Column* S) {
+  const std::int64_t rows = team.count(K);
   NUMGATE_UNROLL
   for (std::int64_t j = 0; j < rows; ++j) add_product(S[j], khat[team.element(j)], u);
+}
+// What the team's rows add to o.
+template <class Team, class Keys, class Column>
+NUMGATE_INLINE Accumulator<Column> kda_output(const Team& team, std::int64_t K, const Keys& qhat,
+                                              const Column* S) {
+  const std::int64_t rows = team.count(K);
+  Accumulator<Column> o;
+  NUMGATE_UNROLL
+  for (std::int64_t j = 0; j < rows; ++j) add_product(o, qhat[team.element(j)], S[j]);
+  return o;
+}
+
+// One token without its output: S <- (I - beta khat khat^T) Diag(alpha) S + beta khat v^T.
+template <class Team, class Keys, class Key, class Column>
+NUMGATE_INLINE void kda_write(const Team& team, std::int64_t K, const Keys& alpha, const Keys& khat,
+                              const Key& beta, const Column& v, Column* S) {
+  const Column u = kda_correction(beta, v, sum(team, kda_read(team, K, alpha, khat, S)));
+  kda_add(team, K, khat, u, S);
 }
 template <class Key, class Column>
 NUMGATE_INLINE void kda_write(std::int64_t K, const Key* alpha, const Key* khat, const Key& beta,
@@ -44,11 +73,7 @@ NUMGATE_INLINE Column kda_step(const Team& team, std::int64_t K, const Keys& alp
                                const Keys& khat, const Keys& qhat, const Key& beta, const Column& v,
                                Column* S) {
   kda_write(team, K, alpha, khat, beta, v, S);
-  const std::int64_t rows = team.count(K);
-  Accumulator<Column> o;
-  NUMGATE_UNROLL
-  for (std::int64_t j = 0; j < rows; ++j) add_product(o, qhat[team.element(j)], S[j]);
-  return sum(team, o);
+  return sum(team, kda_output(team, K, qhat, S));
 }
 template <class Key, class Column>
 NUMGATE_INLINE Column kda_step(std::int64_t K, const Key* alpha, const Key* khat, const Key* qhat,

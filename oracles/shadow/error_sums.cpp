@@ -35,7 +35,7 @@ ErrorSums::ErrorSums(const Case& c, std::string_view tensor, const Truth& truth,
       std::fill(window_of_.begin() + keys[w].begin, window_of_.begin() + keys[w].end,
                 static_cast<std::int32_t>(w));
     row_max_.assign(static_cast<std::size_t>(2 * draws),
-                    std::vector<float>(static_cast<std::size_t>(rows)));
+                    LargeVector<float>(static_cast<std::size_t>(rows)));
   }
   raw_.resize(windows_.size());
 }
@@ -76,22 +76,28 @@ TensorShadow ErrorSums::finish() && {
   if (is_state_) return out;
   const std::size_t rows = row_max_[0].size();
   for (auto& mean : out.row_max) mean.resize(rows);
-  std::vector<float> ratios;
-  ratios.reserve(rows * static_cast<std::size_t>(draws_));
-  for (std::size_t row = 0; row < rows; ++row) {
-    double sums[2] = {};
-    for (int mode = 0; mode < 2; ++mode) {
-      for (int draw = 0; draw < draws_; ++draw) sums[mode] += row_max_[mode * draws_ + draw][row];
-      out.row_max[mode][row] = static_cast<float>(sums[mode] / draws_);
-    }
-    const int mode = sums[1] > sums[0];
-    for (int draw = 0; draw < draws_; ++draw) {
-      const double own = row_max_[mode * draws_ + draw][row],
-                   others = (sums[mode] - own) / (draws_ - 1);
-      if (own > 0)
-        ratios.push_back(others > 0 ? static_cast<float>(own / others)
+  LargeVector<float> ratios;  // in any order
+#pragma omp parallel
+  {
+    LargeVector<float> some;
+#pragma omp for schedule(static) nowait
+    for (std::size_t row = 0; row < rows; ++row) {
+      double sums[2] = {};
+      for (int mode = 0; mode < 2; ++mode) {
+        for (int draw = 0; draw < draws_; ++draw) sums[mode] += row_max_[mode * draws_ + draw][row];
+        out.row_max[mode][row] = static_cast<float>(sums[mode] / draws_);
+      }
+      const int mode = sums[1] > sums[0];
+      for (int draw = 0; draw < draws_; ++draw) {
+        const double own = row_max_[mode * draws_ + draw][row],
+                     others = (sums[mode] - own) / (draws_ - 1);
+        if (own > 0)
+          some.push_back(others > 0 ? static_cast<float>(own / others)
                                     : std::numeric_limits<float>::infinity());
+      }
     }
+#pragma omp critical
+    ratios.insert(ratios.end(), some.begin(), some.end());
   }
   if (!ratios.empty()) {
     const auto at = ratios.begin() +

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/case_id.h"
+#include "core/large_vector.h"
 #include "core/profile.h"
 #include "oracles/forms/matrix.h"
 #include "oracles/shadow/row_error.h"
@@ -41,7 +42,7 @@ class ErrorSums {
   std::vector<std::int32_t> window_of_;  // by token, of head 0
   std::int64_t windows_per_head_ = 0;
   std::vector<ShadowWindow> windows_, raw_;
-  std::vector<std::vector<float>> row_max_;  // [mode * draws + draw][token * heads + head]
+  std::vector<LargeVector<float>> row_max_;  // [mode * draws + draw][token * heads + head]
 };
 
 }  // namespace numgate::shadow

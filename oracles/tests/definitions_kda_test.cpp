@@ -140,9 +140,9 @@ TEST(Truth, AMissingStateIsZeroAndSequencesAreIndependent) {
   }
   const Truth alone = compute_truth(second, tail);
   const auto& o = both.outputs.at("o").hi;
-  EXPECT_EQ(std::vector<double>(o.begin() + 17 * 64, o.end()), alone.outputs.at("o").hi);
+  EXPECT_EQ(LargeVector<double>(o.begin() + 17 * 64, o.end()), alone.outputs.at("o").hi);
   const auto& state = both.outputs.at("state").hi;
-  EXPECT_EQ(std::vector<double>(state.begin() + 64 * 64, state.end()),
+  EXPECT_EQ(LargeVector<double>(state.begin() + 64 * 64, state.end()),
             alone.outputs.at("state").hi);
 }
 

@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::int64_t kTokens = 8;
 
-// One column in double-double, audited; `corrupt` may spoil the operands that the double-double
-// walk sees.
+// One column in double-double, audited by `threads`; `corrupt` may spoil the operands that the
+// double-double walk sees.
 template <class Corrupt>
-AuditRecord audited_walk(Corrupt corrupt) {
+AuditRecord audited_walk(Corrupt corrupt, int threads = 1) {
   const Case c = test_case("kda.prefill", "T=8,H=1");
   const TensorMap inputs = random_inputs(c);
   const std::int64_t K = c.shape.K, column = 5;
@@ -31,8 +31,10 @@ AuditRecord audited_walk(Corrupt corrupt) {
         K, spoilt.alpha.data() + t * K, spoilt.khat.data() + t * K, spoilt.qhat.data() + t * K,
         spoilt.beta[static_cast<std::size_t>(t)], DD(v.back()), S.data()));
   }
-  ColumnAudit audit(K, 0, column);
-  audit.walk(tile, 0, kTokens, true, v.data(), o.data(), S.data(), norm.data());
+  ColumnAudit audit(K, 0, column, threads);
+  on_team(threads, [&](int rank) {
+    audit.walk(rank, tile, 0, kTokens, true, v.data(), o.data(), S.data(), norm.data());
+  });
   return audit.record();
 }
 
@@ -57,6 +59,38 @@ TEST(Audit, ALowWordMatters) {
     for (DD& k : t.khat) k.lo = 0;
   });
   EXPECT_TRUE(record.failed);
+}
+
+TEST(Audit, ATeamSeesWhatOneThreadSees) {
+  const AuditRecord healthy = audited_walk([](OperandTile&) {});
+  for (int threads : {1, 2, 4, 8}) {
+    const AuditRecord same = audited_walk([](OperandTile&) {}, threads);
+    EXPECT_EQ(same.worst_log2, healthy.worst_log2) << threads;
+    EXPECT_EQ(same.where, healthy.where);
+    const AuditRecord spoilt = audited_walk(
+        [](OperandTile& t) { t.khat[4 * 64 + 40] *= DD(1.0 + 0x1p-50, 0.0); }, threads);
+    EXPECT_TRUE(spoilt.failed) << threads;
+    EXPECT_NE(spoilt.where.find("token 4"), std::string::npos) << spoilt.where;
+  }
+  EXPECT_THROW(ColumnAudit(64, 0, 0, 3), UsageError);
+  EXPECT_THROW(ColumnAudit(68, 0, 0, 4), UsageError);
+}
+
+// Over several slabs, of which the last is short.
+TEST(Audit, ATeamBesideTheTruthFindsTheSame) {
+  const Case c = test_case("kda.prefill", "T=333,H=2,K=128");
+  const TensorMap inputs = random_inputs(c);
+  TruthOptions options;
+  options.audit_threads = 1;
+  const AuditResult alone = compute_truth(c, inputs, options).audit;
+  EXPECT_EQ(alone.columns, 2);
+  for (int threads : {2, 4}) {
+    options.audit_threads = threads;
+    const AuditResult team = compute_truth(c, inputs, options).audit;
+    EXPECT_EQ(team.threads, threads);
+    EXPECT_EQ(team.worst_log2, alone.worst_log2);
+    EXPECT_EQ(team.worst_where, alone.worst_where);
+  }
 }
 
 TEST(Audit, CatchesASpoiltOperand) {

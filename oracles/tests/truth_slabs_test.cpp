@@ -83,7 +83,8 @@ TEST(Team, ASumOfAccumulatorsKeepsWhatCancels) {
 
 // What a stream hands over, in one piece.
 struct Streamed {
-  std::vector<double> hi, lo, radius, state;
+  LargeVector<double> hi, lo, state;
+  std::vector<double> radius;
   AuditResult audit;
 };
 

@@ -29,6 +29,8 @@ TEST_P(PlantedNans, ShowInHealthyKernels) {
     const PlantedNan planted = plant_nan(c, in);
     if (!planted_in.insert(planted.tensor).second) continue;
     EXPECT_EQ(swallowed_nan(c, planted, run(c, in)), "") << c.id();
+    remove_nan(planted, in);
+    EXPECT_EQ(in.at(planted.tensor).bytes, generate(c, planted.tensor, {0, c.shape.T}).bytes);
   }
   EXPECT_EQ(planted_in, all);
 }

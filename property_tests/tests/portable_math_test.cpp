@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "property_tests/random_stream.h"
 
 namespace numgate {
@@ -53,6 +55,19 @@ TEST(PortableMath, BitsAreFixed) {
     digest = digest * 31 + std::bit_cast<std::uint64_t>(random.normal(i)) +
              std::bit_cast<std::uint64_t>(pm::softplus(pm::log(random.uniform(i))));
   EXPECT_EQ(digest, 17937471198180640896ull);
+}
+
+TEST(PortableMath, NormalsAreThoseOfTheStreamOneByOne) {
+  const Stream random(42, "q");
+  for (std::uint64_t first : {0, 1, 6, 999})
+    for (std::int64_t n : {1, 5, 64, 200}) {
+      std::vector<double> many(static_cast<std::size_t>(n) + 1, -99);
+      random.normals(first, n, many.data());
+      for (std::int64_t i = 0; i < n; ++i)
+        EXPECT_EQ(many[static_cast<std::size_t>(i)],
+                  random.normal(first + static_cast<std::uint64_t>(i)));
+      EXPECT_EQ(many.back(), -99);  // nothing beyond
+    }
 }
 
 TEST(PortableMath, Bf16IsRoundedToNearestEvenStraightFromDouble) {

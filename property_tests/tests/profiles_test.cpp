@@ -80,6 +80,40 @@ TEST(Profiles, ReleaseHasEveryScheduleKindOfPlanAndFamily) {
   }
 }
 
+// Eight draws each: a family whose shadow takes sixteen would double its cell. At 16,384 tokens, as
+// a glob selects them, the cells are the same but for their length.
+TEST(Profiles, LayerIs64HeadsOfEightFamilies) {
+  const Profile& layer = profile("layer");
+  std::set<std::string> families_seen;
+  std::int64_t heads = 0;
+  for (const auto& c : layer.cases) {
+    families_seen.insert(c.family);
+    heads += c.shape.HV;
+    EXPECT_EQ(c.shape.T, 1048576) << c.id();
+    EXPECT_EQ(c.shape.H, c.shape.HV) << c.id();
+    EXPECT_EQ(c.schedule.kind, ScheduleKind::cp) << c.id();
+    EXPECT_TRUE(c.family != "outlier_channels" && c.family != "strong_decay") << c.id();
+    const auto shorter = select(
+        layer, {"kda.prefill/" + c.schedule.text() + "/production/" + c.family + "/T=16384,*"});
+    ASSERT_EQ(shorter.size(), 1U) << c.id();
+    EXPECT_EQ(shorter[0].shape.HV, c.shape.HV);
+  }
+  EXPECT_EQ(families_seen.size(), 8U);
+  EXPECT_EQ(heads, 64);
+}
+
+// A family that must remember does, over a rank's slice as long as that of the whole million.
+TEST(Profiles, LayerCasesAreLive) {
+  for (Case c : profile("layer").cases) {
+    if (!family(c.family).persistent) continue;
+    c.shape.T = 2 * c.shape.T / c.schedule.parameter;
+    c.shape.H = c.shape.HV = 1;
+    c.schedule.parameter = 2;
+    const Liveness l = liveness(c, generate(c));
+    EXPECT_TRUE(l.live) << c.id() << ": " << l.reason;
+  }
+}
+
 TEST(Profiles, QuickStaysSmall) {
   std::set<std::string> shadows;
   double work = 0;
