@@ -302,23 +302,21 @@ Profile release() {
       });
 }
 
-// A layer of 64 heads, eight to a cell, as many as fit into the host's memory together. A short
-// shape of the ladder is for trying the cells out.
+// A layer of 64 heads, eight to a cell, as many as fit into the host's memory together, each a
+// chain over all tokens. A short shape of the ladder is for trying the cells out.
 Profile layer() {
-  const char* heads = "T=1048576,H=8,K=128";
-  return make("layer",
-              "a layer of 64 heads over 1,048,576 tokens, heads of eight families; for the GPU",
-              "T=16384,H=8,K=128 T=1048576,H=8,K=128",
-              {
-                  {"kda.prefill", "cp8", "production",
-                   "needle gaussian near_collinear fla_cp_test alternating_sign ragged", heads},
-                  // A rank's slice may not be longer than what the family remembers.
-                  {"kda.prefill", "cp128", "production", "slow_decay mixed_decay", heads},
-              },
-              {
-                  {"kda.prefill/cp8/production:tf32/needle/T=1048576,K=128/seed=42",
-                   "contract growth equivalence accuracy", kTf32Chain},
-              });
+  return make(
+      "layer", "a layer of 64 heads over 1,048,576 tokens, heads of eight families; for the GPU",
+      "T=16384,H=8,K=128 T=1048576,H=8,K=128",
+      {
+          {"kda.prefill", "sequential", "production",
+           "needle gaussian log_sigmoid near_collinear tiny fla_cp_test alternating_sign ragged",
+           "T=16384,H=8,K=128 T=1048576,H=8,K=128"},
+      },
+      {
+          {"kda.prefill/cp8/production:tf32/needle/T=65536,K=128/seed=42",
+           "contract growth equivalence accuracy", kTf32Chain},
+      });
 }
 
 // What the thresholds rest on; run with --seeds 64.
