@@ -303,7 +303,8 @@ Profile release() {
 }
 
 // A layer of 64 heads, eight to a cell, as many as fit into the host's memory together, each a
-// chain over all tokens. A short shape of the ladder is for trying the cells out.
+// chain over all tokens: of the families that must remember, needle alone does so long. The short
+// cells run three times in place of the long ones.
 Profile layer() {
   return make(
       "layer", "a layer of 64 heads over 1,048,576 tokens, heads of eight families; for the GPU",
