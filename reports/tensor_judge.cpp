@@ -18,6 +18,15 @@
 namespace numgate {
 namespace {
 
+// The largest of `rows` draws where the 99.9th percentile is `percentile` and the tail is normal:
+// where one scalar dominates a row, its error is one normal draw, and a million tokens reach
+// further than a thousand.
+double largest_of(std::size_t rows, double percentile) {
+  constexpr double kPercentile = 1000;  // one in so many lies above it
+  const auto n = static_cast<double>(rows);
+  return n > kPercentile ? percentile * std::sqrt(std::log(n) / std::log(kPercentile)) : percentile;
+}
+
 // Judges one tensor of a cell into the cell's result.
 class TensorJudge {
  public:
@@ -157,7 +166,8 @@ class TensorJudge {
     out_.token_null = tensor_.shadow.row_null;
     out_.token_score = check_rows(
         "token score", rows.size(),
-        std::max(limits_.token_score, limits_.token_null * tensor_.shadow.row_null),
+        std::max(limits_.token_score,
+                 limits_.token_null * largest_of(rows.size(), tensor_.shadow.row_null)),
         [&](std::size_t row) { return ratio(rows[row], row_shadow(tensor_.shadow, row)); });
   }
 

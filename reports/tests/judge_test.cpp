@@ -97,6 +97,19 @@ TEST(Judge, ContractOfTokens) {
   EXPECT_EQ(judged(evidence).verdict, Verdict::FAIL);
 }
 
+// Of 8,192 rows the largest is expected sqrt(ln 8192 / ln 1000) = 1.1421 times as far out as one of
+// a thousand: the limit is 1.5 x 4 x 1.1421 = 6.853.
+TEST(Judge, ContractOfTokensKnowsHowManyThereAre) {
+  CellEvidence evidence =
+      healthy("kda.prefill/sequential/production/needle/T=8192,H=1,K=64/seed=1");
+  evidence.tensors[0].shadow.row_null = 4;
+  float& row = evidence.tensors[0].kernel.row_max[417];
+  row = 0.5f * 6.85f;
+  EXPECT_EQ(judged(evidence).verdict, Verdict::PASS);
+  row = 0.5f * 6.86f;
+  EXPECT_EQ(judged(evidence).verdict, Verdict::FAIL);
+}
+
 TEST(Judge, ExcessTakesThePlaceOfScores) {
   CellEvidence evidence = healthy(kSequential);
   TensorProfile& o = evidence.tensors[0];
