@@ -134,8 +134,9 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   }
   __syncthreads();
 
-  // To the start of its sub-chunk a key is undecayed; what k^T q of two sub-chunks lacks between
-  // them is a factor of the left side, what the right one's own tokens lack is one of the right.
+  // The left side of a product is decayed since the start of its sub-chunk, the right side is taken
+  // back to the start of its own. What then lacks is the right one's sub-chunk, a factor of the
+  // right side, and the sub-chunks between, a factor of the left.
   const unsigned to = row * K + channel(0);
   auto* kg_out = static_cast<std::uint16_t*>(a.out.kg) + slot * kChunk * K + to;
   auto* qg_out = static_cast<std::uint16_t*>(a.out.qg) + slot * kChunk * K + to;
@@ -186,7 +187,7 @@ __global__ void __launch_bounds__(kThreads, 2) prepare_bf16_kernel(PrepareArgs a
   // k k^T and q k^T by blocks of 16 x 8; Aqk = q k^T up to the diagonal.
   constexpr int kJobs = 2 * kLowerBlocks, kRounds = (kJobs + kWarps - 1) / kWarps;
   float kk[kRounds][4];
-  unsigned kk_row[kRounds], kk_column[kRounds];  // of its upper left corner
+  unsigned kk_row[kRounds], kk_column[kRounds];  // of this lane's first sum
 #pragma unroll
   for (int round = 0; round < kRounds; ++round) {
     const unsigned job = warp + round * kWarps;
