@@ -9,16 +9,16 @@ namespace numgate {
 namespace {
 
 // Seconds a million tokens of one head of K = V = 128, the host's work spread over kCores of an
-// H200's host, fitted to the release record; of inputs and audits, faster since, what is expected.
+// H200's host, fitted to the records of release and layer.
 constexpr int kCores = 16;
-constexpr double kInputs = 0.6, kRun = 1, kJudge = 0.3, kCell = 0.04;
+constexpr double kInputs = 0.9, kRun = 0.5, kJudge = 0.15, kCell = 0.04;
 // MPFR, a column on one thread, and what each further thread of its team is worth.
-constexpr double kAudit = 75, kTeam = 0.6;
+constexpr double kAudit = 90, kTeam = 0.6;
 constexpr double kTruthHost = 25, kShadowHost = 105;
 constexpr double kTruthDevice = 3, kHeadsAtOnce = 8;  // a GPU walks eight heads at a time
 // All draws in parallel fill the GPU with one head; under cp it walks the maps too, and the host
 // folds them: seconds a rank and head.
-constexpr double kShadowDevice = 7.5, kShadowMapped = 11, kShadowRank = 0.007;
+constexpr double kShadowDevice = 6, kShadowMapped = 11, kShadowRank = 0.007;
 constexpr double kTruthRows = 2,
                  kShadowRows = 5;  // of stages whose rows are independent, on the host
 
