@@ -76,7 +76,8 @@ const TensorMap& Group::inputs() {
 }
 
 int shadow_draws(const Case& c, int draws) {
-  const bool dominated = c.family == "outlier_channels" || c.family == "strong_decay";
+  const bool dominated =
+      c.family == "outlier_channels" || c.family == "strong_decay" || c.family == "log_sigmoid";
   return dominated ? 2 * draws : draws;
 }
 

@@ -18,13 +18,13 @@
 namespace numgate {
 namespace {
 
-// The largest of `rows` draws where the 99.9th percentile is `percentile` and the tail is normal:
-// where one scalar dominates a row, its error is one normal draw, and a million tokens reach
-// further than a thousand.
+// What the largest of a hundred tensors of `rows` rows reaches where the 99.9th percentile of a row
+// is `percentile` and the tail is normal: where one scalar dominates a row, its error is one normal
+// draw, and a million tokens reach further than a thousand.
 double largest_of(std::size_t rows, double percentile) {
-  constexpr double kPercentile = 1000;  // one in so many lies above it
-  const auto n = static_cast<double>(rows);
-  return n > kPercentile ? percentile * std::sqrt(std::log(n) / std::log(kPercentile)) : percentile;
+  constexpr double kPercentile = 1000, kTensors = 100;  // one row in so many lies above it
+  return percentile *
+         std::sqrt(std::log(kTensors * static_cast<double>(rows)) / std::log(kPercentile));
 }
 
 // Judges one tensor of a cell into the cell's result.

@@ -91,9 +91,12 @@ TEST(Judge, ContractOfTokens) {
   EXPECT_EQ(cell.reasons.at(0).rule, "contract");
   EXPECT_EQ(cell.reasons.at(0).token, 417);
   EXPECT_EQ(cell.reasons.at(0).rank, 0);
-  evidence.tensors[0].shadow.row_null = 4;  // 1.5 x 4 is above 4
+  // 1.5 x 4 sqrt(ln 51200 / ln 1000) = 7.517 is above 4
+  evidence.tensors[0].shadow.row_null = 4;
   EXPECT_EQ(judged(evidence).verdict, Verdict::PASS);
-  row = 3.01f;
+  row = 0.5f * 7.51f;
+  EXPECT_EQ(judged(evidence).verdict, Verdict::PASS);
+  row = 0.5f * 7.52f;
   EXPECT_EQ(judged(evidence).verdict, Verdict::FAIL);
 }
 
@@ -104,9 +107,9 @@ TEST(Judge, ContractOfTokensKnowsHowManyThereAre) {
       healthy("kda.prefill/sequential/production/needle/T=8192,H=1,K=64/seed=1");
   evidence.tensors[0].shadow.row_null = 4;
   float& row = evidence.tensors[0].kernel.row_max[417];
-  row = 0.5f * 6.85f;
+  row = 0.5f * 8.42f;
   EXPECT_EQ(judged(evidence).verdict, Verdict::PASS);
-  row = 0.5f * 6.86f;
+  row = 0.5f * 8.43f;
   EXPECT_EQ(judged(evidence).verdict, Verdict::FAIL);
 }
 
