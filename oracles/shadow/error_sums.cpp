@@ -34,7 +34,7 @@ ErrorSums::ErrorSums(const Case& c, std::string_view tensor, const Truth& truth,
     for (std::int64_t w = 0; w < windows_per_head_; ++w)
       std::fill(window_of_.begin() + keys[w].begin, window_of_.begin() + keys[w].end,
                 static_cast<std::int32_t>(w));
-    row_max_.assign(static_cast<std::size_t>(2 * draws),
+    row_max_.assign(2 * static_cast<std::size_t>(draws),
                     LargeVector<float>(static_cast<std::size_t>(rows)));
   }
   raw_.resize(windows_.size());
