@@ -89,11 +89,12 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       const int c = lane * N + i, at = r * L::kKey + c;
+      const float since = enter(at);
       right[at] =
-          khat[at] * (factored ? elementary::reciprocal(enter(at))
+          khat[at] * (factored ? elementary::reciprocal(since)
                                : elementary::exp2_flushed(total[block * K + c] - log_decay[at]));
       kg[i] = right[at] * decay_across<K>(total, c, block + !factored, kBlocks);
-      qg[i] = qhat[at] * enter(at) * decay_across<K>(total, c, 0, block);
+      qg[i] = qhat[at] * since * decay_across<K>(total, c, 0, block);
     }
     store_elements<N>(a.out.kg, (slot * kChunk + r) * K + lane * N, plan[Site::kg_store], kg);
     store_elements<N>(a.out.qg, (slot * kChunk + r) * K + lane * N, plan[Site::qg_store], qg);
@@ -107,8 +108,8 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs a, P plan
     for (int r = warp; r < kSubChunk; r += kWarps)
       for (int c = lane; c < K; c += 32) {
         const int at = (first + r) * L::kKey + c;
-        left_k[r * L::kKey + c] = khat[at] * enter(at),
-                             left_q[r * L::kKey + c] = qhat[at] * enter(at);
+        const float since = enter(at);
+        left_k[r * L::kKey + c] = khat[at] * since, left_q[r * L::kKey + c] = qhat[at] * since;
       }
     for (int job = thread; job < I * K; job += kThreads)
       between[job] = decay_across<K>(total, job % K, job / K + 1, I);

@@ -112,7 +112,8 @@ __device__ __forceinline__ float sum_of_parts(simt::Shared<const float> parts, u
 template <int K>
 __device__ __forceinline__ void decays_across(simt::Shared<const float> total,
                                               simt::Shared<float> cross, float* gamma) {
-  constexpr int kShares = kThreads / K;  // threads a channel
+  constexpr unsigned kOfChannel = kThreads / K;  // threads
+  static_assert(kThreads % K == 0);
   const unsigned c = threadIdx.x % K, share = threadIdx.x / K;
   float log[kSubChunks];
 #pragma unroll
@@ -124,7 +125,7 @@ __device__ __forceinline__ void decays_across(simt::Shared<const float> total,
 #pragma unroll
     for (int last = first + 1; last <= kSubChunks; ++last) {
       sum += log[last - 1];
-      if (across(first, last) % kShares == share)
+      if (across(first, last) % kOfChannel == share)
         cross[across(first, last) * K + c] = elementary::exp2_flushed(sum);
       if (last - first == kSubChunks && share == 0) gamma[c] = elementary::exp2_without_call(sum);
     }
