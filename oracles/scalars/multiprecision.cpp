@@ -23,20 +23,13 @@ void assign_exactly(Mpfr256& r, const DoubleDouble<double>& x) {
   }
   // Both significands with their leading bit at the top of a 64-bit word; limb 3 is the most
   // significant.
-  using Wide = unsigned __int128;
-  const std::uint64_t hi_word = ((hi & kFraction) | (kFraction + 1)) << 11,
-                      lo_word = ((lo & kFraction) | (kFraction + 1)) << 11;
-  unsigned long long limbs[4] = {0, 0, 0, hi_word};
-  if (x.lo != 0 && gap <= 75) {  // nearly always: all of lo lies in the upper two limbs
-    const Wide low = (Wide{lo_word} << 64) >> gap, high = Wide{hi_word} << 64,
-               sum = opposite ? high - low : high | low;
-    limbs[2] = static_cast<std::uint64_t>(sum);
-    limbs[3] = static_cast<std::uint64_t>(sum >> 64);
-  } else if (x.lo != 0) {
+  unsigned long long limbs[4] = {0, 0, 0, ((hi & kFraction) | (kFraction + 1)) << 11};
+  if (x.lo != 0) {
+    const std::uint64_t word = ((lo & kFraction) | (kFraction + 1)) << 11;
     const int limb = 3 - gap / 64, shift = gap % 64;
     unsigned long long low[4] = {};
-    low[limb] = lo_word >> shift;
-    if (shift > 0) low[limb - 1] = lo_word << (64 - shift);
+    low[limb] = word >> shift;
+    if (shift > 0) low[limb - 1] = word << (64 - shift);
     unsigned char borrow = 0;
     for (int i = 0; i < 4; ++i) {
       if (!opposite)
