@@ -22,9 +22,9 @@ namespace {
 // is `percentile` and the tail is normal: where one scalar dominates a row, its error is one normal
 // draw, and a million tokens reach further than a thousand.
 double largest_of(std::size_t rows, double percentile) {
-  constexpr double kPercentile = 1000, kTensors = 100;  // one row in so many lies above it
-  return percentile *
-         std::sqrt(std::log(kTensors * static_cast<double>(rows)) / std::log(kPercentile));
+  constexpr double kOneIn = 1000;  // rows lies above the percentile
+  constexpr double kTensors = 100;
+  return percentile * std::sqrt(std::log(kTensors * static_cast<double>(rows)) / std::log(kOneIn));
 }
 
 // Judges one tensor of a cell into the cell's result.

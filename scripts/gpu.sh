@@ -6,7 +6,8 @@
 # --release adds release, --sanitize adds sanitize; --only names the steps instead, of which there is
 # also layer. OUT_DIR (out/gpu without one) gets doctor.json, digests.json, report.{html,json},
 # {release,layer}.{html,json} and sanitizer.json. RUN_OPTIONs go to the release and layer runs, which
-# go on where earlier ones stopped: `--timeout 500` for sittings. NUMGATE_COMMIT names the commit where the tree is no clone.
+# go on where earlier ones stopped: `--timeout 500` for sittings. NUMGATE_COMMIT names the commit
+# where the tree is no clone.
 set -euo pipefail
 steps="doctor digests quick"
 while [[ "${1:-}" == --* ]]; do

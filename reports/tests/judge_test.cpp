@@ -100,8 +100,8 @@ TEST(Judge, ContractOfTokens) {
   EXPECT_EQ(judged(evidence).verdict, Verdict::FAIL);
 }
 
-// Of 8,192 rows the largest is expected sqrt(ln 8192 / ln 1000) = 1.1421 times as far out as one of
-// a thousand: the limit is 1.5 x 4 x 1.1421 = 6.853.
+// Of a hundred tensors of 8,192 rows the largest row is expected sqrt(ln 819200 / ln 1000)
+// = 1.40397 times as far out as one of a thousand: the limit is 1.5 x 4 x 1.40397 = 8.424.
 TEST(Judge, ContractOfTokensKnowsHowManyThereAre) {
   CellEvidence evidence =
       healthy("kda.prefill/sequential/production/needle/T=8192,H=1,K=64/seed=1");
