@@ -10,6 +10,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/special_functions.h"
+
 #ifdef __CUDACC__
 #define NUMGATE_ELEMENTARY __host__ __device__ __forceinline__
 #define NUMGATE_ELEMENTARY_RARE inline __host__ __device__ __noinline__
@@ -128,13 +130,15 @@ NUMGATE_ELEMENTARY_RARE float call_exp_of_any(float x) { return exp_of_any(x); }
 }  // namespace detail
 
 // 1 / d to nearest where d and 1 / d are normal numbers; of NaN any NaN. On the GPU one Newton step
-// on the hardware's seed, without the branch of a division: the same for all such d on an H200. The
-// doctor checks `normal_reciprocal`, and on it rest sigmoid, silu and the kernels' inverse decays.
+// on the hardware's seed, without the branch of a division, gives the same for all such d. On it
+// rest sigmoid, silu and the kernels' inverse decays.
+NUMGATE_ELEMENTARY float refined_reciprocal(float d) {
+  const float seed = rcp_approx(d);
+  return fmaf(fmaf(-d, seed, 1.0f), seed, seed);
+}
 NUMGATE_ELEMENTARY float reciprocal(float d) {
 #if defined(__CUDA_ARCH__)
-  float seed;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(seed) : "f"(d));
-  return fmaf(fmaf(-d, seed, 1.0f), seed, seed);
+  return refined_reciprocal(d);
 #else
   return 1.0f / d;
 #endif
