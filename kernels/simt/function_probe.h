@@ -7,18 +7,15 @@ namespace numgate::kernels {
 
 // X(name) of kernels/elementary.h and special_functions.h, Y(name, type of the argument) of
 // kernels/formats/formats.h.
-#define NUMGATE_FUNCTIONS(X, Y)                                                                 \
-  X(exp)                                                                                        \
-  X(normal_reciprocal)                                                                          \
-  X(exp2)                                                                                       \
-  X(log2)                                                                                       \
-  X(log1p) X(sigmoid) X(softplus) X(silu) X(rsqrt) X(tanh) X(erf) X(ex2_approx) X(rcp_approx)   \
-      X(rsqrt_approx) Y(tf32_cut, float) Y(tf32_rna, float) Y(tf32_rn, float)                   \
-          Y(bf16_from_float, float) Y(float_from_bf16, std::uint16_t) Y(fp16_from_float, float) \
-              Y(float_from_fp16, std::uint16_t) Y(e4m3_from_float, float)                       \
-                  Y(float_from_e4m3, std::uint8_t) Y(e5m2_from_float, float)                    \
-                      Y(float_from_e5m2, std::uint8_t) Y(s8_from_float, float)                  \
-                          Y(float_from_s8, std::int8_t)
+// clang-format off
+#define NUMGATE_FUNCTIONS(X, Y)                                                                   \
+  X(exp) X(normal_reciprocal) X(exp2) X(log2) X(log1p) X(sigmoid) X(softplus) X(silu) X(rsqrt)    \
+  X(tanh) X(erf) X(ex2_approx) X(rcp_approx) X(rsqrt_approx) Y(tf32_cut, float)                   \
+  Y(tf32_rna, float) Y(tf32_rn, float) Y(bf16_from_float, float)                                  \
+  Y(float_from_bf16, std::uint16_t) Y(fp16_from_float, float) Y(float_from_fp16, std::uint16_t)   \
+  Y(e4m3_from_float, float) Y(float_from_e4m3, std::uint8_t) Y(e5m2_from_float, float)            \
+  Y(float_from_e5m2, std::uint8_t) Y(s8_from_float, float) Y(float_from_s8, std::int8_t)
+// clang-format on
 
 enum class Function : std::uint8_t {
 #define NUMGATE_NAME(name, ...) name,
