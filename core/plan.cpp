@@ -53,8 +53,7 @@ static void assign(Plan& p, std::string_view site_format) {
                         f == Format::tf32 || f == Format::tf32rna ||
                         (f == Format::input && s == Site::output);
   if ((dot && f == Format::input) || ((!dot || vector_dot) && !store_ok) ||
-      (wide && f == Format::fp16) ||
-      (f == Format::diag_tf32x3 && s != Site::summary_chain))
+      (wide && f == Format::fp16) || (f == Format::diag_tf32x3 && s != Site::summary_chain))
     throw UsageError("plan", std::string(site_format), "this site has no such format");
   p[s] = f;
 }

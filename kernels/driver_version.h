@@ -15,8 +15,7 @@ inline std::string kernel_module_version(std::istream& text) {
     if (at == std::string::npos) continue;
     std::istringstream words(line.substr(at));
     for (std::string word; words >> word;)
-      if (std::isdigit(static_cast<unsigned char>(word[0])) &&
-          word.find('.') != std::string::npos)
+      if (std::isdigit(static_cast<unsigned char>(word[0])) && word.find('.') != std::string::npos)
         return word;
   }
   return "";

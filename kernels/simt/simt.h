@@ -8,7 +8,8 @@
 //   on the CPU) simt::load4, store4, load_pair, store_pair  16-byte and 2 x 16-bit accesses
 //   kernels/simt/mma.h                          warp-wide tensor-core products
 //   kernels/simt/load_matrix.h                  their fragments from shared memory (ldmatrix)
-//   kernels/simt/async_copy.h                   copies to shared memory that are waited for (cp.async)
+//   kernels/simt/async_copy.h                   copies to shared memory that are waited for
+//   (cp.async)
 // and lives in namespace numgate::kernels::NUMGATE_BACKEND. Host code launches it by simt::launch.
 #pragma once
 
