@@ -10,12 +10,6 @@
 
 #include "kernels/special_function_tables.h"
 
-#ifdef __CUDACC__
-#define NUMGATE_SPECIAL __host__ __device__ __forceinline__
-#else
-#define NUMGATE_SPECIAL inline
-#endif
-
 namespace numgate::elementary {
 
 namespace detail {
@@ -29,6 +23,14 @@ inline std::uint32_t cut_square(std::uint32_t r) {
 
 inline constexpr std::uint32_t kOne = 1u << 23, kFraction = kOne - 1;  // of a significand
 inline constexpr std::uint32_t kInfinityBits = 0x7f800000, kNanBits = 0x7fffffff;
+
+// (c0 2^c0_shift + c1 r + c2 square 2^c2_shift + rounding) / 2^shift: a significand.
+inline std::uint32_t quadratic(const Quadratic& q, std::uint32_t r, std::uint32_t square,
+                               int c0_shift, int c2_shift, int rounding, int shift) {
+  const std::int64_t sum = (std::int64_t{q.c0} << c0_shift) + std::int64_t{q.c1} * r +
+                           (std::int64_t{q.c2} * square << c2_shift) + rounding;
+  return static_cast<std::uint32_t>(sum >> shift);
+}
 
 // significand 2^(exponent - 127 - 23) where that is normal, else zero.
 inline std::uint32_t normal_or_zero(std::int32_t exponent, std::uint32_t significand) {
@@ -52,11 +54,9 @@ inline std::uint32_t ex2_bits(std::uint32_t x) {
     whole = fraction ? -whole - 1 : -whole;
     if (fraction) fraction ^= kFraction;
   }
-  const Quadratic& q = kEx2[fraction >> 17];
   const std::uint32_t r = fraction & 0x1ffff;
-  const std::int64_t sum = (std::int64_t{q.c0} << 13) + std::int64_t{q.c1} * r +
-                           std::int64_t{q.c2} * cut_square(r) + 0x77e2;
-  return normal_or_zero(whole + 127, static_cast<std::uint32_t>(sum >> 15));
+  return normal_or_zero(whole + 127,
+                        quadratic(kEx2[fraction >> 17], r, cut_square(r), 13, 0, 0x77e2, 15));
 }
 
 inline std::uint32_t rcp_bits(std::uint32_t x) {
@@ -65,11 +65,9 @@ inline std::uint32_t rcp_bits(std::uint32_t x) {
   if (magnitude == kInfinityBits) return sign;
   if (magnitude < kOne) return sign | kInfinityBits;
   const std::uint32_t fraction = magnitude & kFraction, r = fraction & 0xffff;
-  const Quadratic& q = kRcp[fraction >> 16];
-  const std::int64_t sum = (std::int64_t{q.c0} << 13) + std::int64_t{q.c1} * r +
-                           std::int64_t{q.c2} * cut_square(2 * r) + 0x47e7;
-  return sign | normal_or_zero(253 - static_cast<std::int32_t>(magnitude >> 23),
-                               static_cast<std::uint32_t>(sum >> 15));
+  return sign |
+         normal_or_zero(253 - static_cast<std::int32_t>(magnitude >> 23),
+                        quadratic(kRcp[fraction >> 16], r, cut_square(2 * r), 13, 0, 0x47e7, 15));
 }
 
 inline std::uint32_t rsqrt_bits(std::uint32_t x) {
@@ -81,49 +79,39 @@ inline std::uint32_t rsqrt_bits(std::uint32_t x) {
   const std::int32_t exponent = static_cast<std::int32_t>(magnitude >> 23) - 127;
   const std::uint32_t fraction = (exponent & 1) * kOne + (magnitude & kFraction),
                       r = fraction & 0x1ffff;
-  const Quadratic& q = kRsqrt[fraction >> 17];
-  const std::int64_t sum = (std::int64_t{q.c0} << 14) + std::int64_t{q.c1} * r +
-                           (std::int64_t{q.c2} * cut_square(r) << 2) + 0x7fff;
-  const std::uint32_t significand =
-      fraction == 0 ? 2 * kOne : static_cast<std::uint32_t>(sum >> 16);  // of powers of 4: exact
+  const std::uint32_t significand =  // of powers of 4: exact
+      fraction == 0 ? 2 * kOne
+                    : quadratic(kRsqrt[fraction >> 17], r, cut_square(r), 14, 2, 0x7fff, 16);
   return normal_or_zero(126 - (exponent >> 1), significand);
 }
 
 }  // namespace detail
 
-// 2^x, x cut to multiples of 2^-23.
-NUMGATE_SPECIAL float ex2_approx(float x) {
+#if defined(__CUDACC__)
+#define NUMGATE_SPECIAL_FUNCTION(name, instruction, model)  \
+  __host__ __device__ __forceinline__ float name(float x) { \
+    NUMGATE_SPECIAL_RESULT(instruction, model)              \
+  }
+#else
+#define NUMGATE_SPECIAL_FUNCTION(name, instruction, model) \
+  inline float name(float x) { NUMGATE_SPECIAL_RESULT(instruction, model) }
+#endif
 #if defined(__CUDA_ARCH__)
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+#define NUMGATE_SPECIAL_RESULT(instruction, model) \
+  float y;                                         \
+  asm(instruction " %0, %1;" : "=f"(y) : "f"(x));  \
   return y;
 #else
-  return __builtin_bit_cast(float, detail::ex2_bits(__builtin_bit_cast(std::uint32_t, x)));
+#define NUMGATE_SPECIAL_RESULT(instruction, model) \
+  return __builtin_bit_cast(float, detail::model(__builtin_bit_cast(std::uint32_t, x)));
 #endif
-}
 
-// 1 / x.
-NUMGATE_SPECIAL float rcp_approx(float x) {
-#if defined(__CUDA_ARCH__)
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-#else
-  return __builtin_bit_cast(float, detail::rcp_bits(__builtin_bit_cast(std::uint32_t, x)));
-#endif
-}
+// 2^x, x cut to multiples of 2^-23; 1 / x; 1 / sqrt(x).
+NUMGATE_SPECIAL_FUNCTION(ex2_approx, "ex2.approx.ftz.f32", ex2_bits)
+NUMGATE_SPECIAL_FUNCTION(rcp_approx, "rcp.approx.ftz.f32", rcp_bits)
+NUMGATE_SPECIAL_FUNCTION(rsqrt_approx, "rsqrt.approx.ftz.f32", rsqrt_bits)
 
-// 1 / sqrt(x).
-NUMGATE_SPECIAL float rsqrt_approx(float x) {
-#if defined(__CUDA_ARCH__)
-  float y;
-  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-#else
-  return __builtin_bit_cast(float, detail::rsqrt_bits(__builtin_bit_cast(std::uint32_t, x)));
-#endif
-}
-
-#undef NUMGATE_SPECIAL
+#undef NUMGATE_SPECIAL_FUNCTION
+#undef NUMGATE_SPECIAL_RESULT
 
 }  // namespace numgate::elementary
